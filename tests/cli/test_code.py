@@ -1,12 +1,18 @@
 """code: a code base through the command."""
 
+import contextlib
 import json
 import os
+import shlex
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.project import Project
+from tests.cli.project import LIBRARY, Project
 from tests.cli.test_hostile import harmless
 from tests.codebase.repository import commit, git, repository, write
 
@@ -120,6 +126,11 @@ def test_impact_walks_to_tests_and_importers_each_with_its_reason(
         "tests/test_session.py": 0.4,
         "app/web.py": 0.25,
     }
+    near = project.ok("code", "impact", "app/session.py").out
+    assert project.ok("code", "impact", str(root / "app/session.py")).out == near
+    assert project.ok("code", "impact", str(root / "app/../app/session.py")).out == near
+    assert "in 'app'" in project.ok("code", "impact", f"{root}/app").out
+    assert "no file or symbol" in project.refused(2, "code", "impact", "/etc/passwd")
     text = project.ok("code", "impact", "--text", "cookies of the session").out
     assert "app/web.py" in text
     assert "no file or symbol 'nothing'" in project.refused(2, "code", "impact", "nothing")
@@ -136,6 +147,38 @@ def test_relevant_hears_earlier_commits(project: Project, root: Path) -> None:
     assert "the text is empty" in project.refused(2, "code", "relevant", " ")
     for text in ('" OR * NEAR(', "path : x", "; DROP TABLE file"):
         assert project.call("code", "relevant", text).code in {0, 1}
+
+
+def test_the_example_of_the_help_of_search_works(project: Project, root: Path) -> None:
+    said = project.ok("code", "search", "--help").out
+    lines = [line.strip() for line in said.splitlines()]
+    examples = [line for line in lines if line.startswith("holdfast code search")]
+    assert len(examples) == 3
+    for line in examples:
+        assert project.call(*shlex.split(line)[1:]).code in {0, 1}
+
+
+def test_an_empty_directory_has_no_languages(project: Project) -> None:
+    (project.root / "plan.yaml").unlink(missing_ok=True)
+    said = project.ok("code", "index").out.splitlines()
+    assert said[0] == "0 files, 0 symbols; 0 read now"
+    assert "" not in said
+
+
+def test_the_library_example_of_the_page_works_in_a_fresh_directory(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/howto/code.md").read_text()
+    example = page.partition("```python\nfrom holdfast.codebase")[2].partition("```")[0]
+    write(tmp_path, "app/store.py", "class Store: ...\n")
+    done = subprocess.run(
+        [sys.executable, "-c", "from holdfast.codebase" + example],
+        cwd=tmp_path,
+        env={**os.environ, **LIBRARY},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "app/store.py" in done.stdout
 
 
 @pytest.mark.req("R144")
@@ -209,6 +252,43 @@ def test_the_index_may_lie_elsewhere(project: Project, root: Path) -> None:
     assert not (root / ".holdfast").exists()
 
 
+@pytest.mark.parametrize("kind", ["text", "byte", "SQLite", "journal beside", "pipe", "link"])
+@pytest.mark.parametrize("command", [("index",), ("symbols", "x")])
+def test_a_file_that_is_no_index_is_never_overwritten(
+    project: Project, root: Path, kind: str, command: tuple[str, ...]
+) -> None:
+    folder = project.folder / "mine"
+    folder.mkdir()
+    place, kept = folder / "notes", folder / "notes"
+    match kind:
+        case "text":
+            kept.write_bytes(b"precious\n")
+        case "byte":
+            kept.write_bytes(b"x")
+        case "SQLite":
+            with contextlib.closing(sqlite3.connect(kept)) as database:
+                database.execute("CREATE TABLE t (a)")
+                database.commit()
+        case "journal beside":
+            kept = folder / "notes-journal"
+            kept.write_bytes(b"precious\n")
+        case "pipe":
+            os.mkfifo(kept)
+        case _:
+            kept = folder / "real"
+            kept.write_bytes(b"precious\n")
+            place.symlink_to(kept)
+    before = b"" if kind == "pipe" else kept.read_bytes()
+    names = sorted(os.listdir(folder))
+    said = project.refused(74 if kind == "pipe" else 2, "code", *command, "--index", str(place))
+    assert "notes'" in said
+    assert len(said.splitlines()) == (1 if kind == "pipe" else 2)
+    assert sorted(os.listdir(folder)) == names
+    if kind != "pipe":
+        assert "is no index of a code base" in said
+        assert kept.read_bytes() == before
+
+
 def test_check_trace_lists_what_a_command_opens_beyond_its_inputs(project: Project) -> None:
     write(project.root, "tool.sh", "#!/bin/sh\ncat words.txt settings.ini\n").chmod(0o755)
     write(project.root, "words.txt", "words\n")
@@ -239,3 +319,41 @@ def test_check_trace_lists_what_a_command_opens_beyond_its_inputs(project: Proje
     assert "no step 'nothing'" in project.refused(2, "check", "--trace", "nothing")
     lost = project.call("check", "--trace", "build", env={"PATH": "/nowhere"})
     assert (lost.code, "strace was not found" in lost.err) == (2, True)
+
+
+def test_check_trace_runs_a_command_in_the_sandbox_of_a_run(
+    project: Project, require_part: Callable[[str], str]
+) -> None:
+    require_part("strace")
+    require_part("bubblewrap")
+    write(project.home, "key", "secret\n")
+    write(project.root, "words.txt", "words\n")
+    beside = project.folder / "beside"
+    beside.mkdir()
+    script = f"cat words.txt; cat {project.home}/key; cat {project.home}/key > {beside}/key; true"
+    project.plan({"peek": {"shell": script}})
+    bare = {"HOLDFAST_WRITABLE": ""}
+    said = project.call("check", "--trace", "peek", "--json", env=bare)
+    assert (said.code, said.json["opened"]) == (0, ["words.txt"])
+    assert list(beside.iterdir()) == []
+    said = project.call("check", "--trace", "peek", "--json", "--no-sandbox", env=bare)
+    assert (said.code, said.json["opened"]) == (0, ["words.txt"])
+    assert (beside / "key").read_text() == "secret\n"
+    assert "are for --trace" in project.refused(2, "check", "--network")
+
+
+def test_check_trace_of_a_step_that_fails_says_so_and_ends_with_1(project: Project) -> None:
+    write(project.root, "here.txt", "1\n")
+    steps: dict[str, dict[str, object]] = {"f": {"shell": "cat here.txt; exit 3"}}
+    project.plan(steps)
+    said = project.call("check", "--trace", "f")
+    assert said.code == 1
+    assert (
+        "the step failed, so it may open more than this: 'cat here.txt; exit 3' ended" in said.out
+    )
+    assert "with exit code 3\n" in said.out
+    assert "its inputs name" not in said.out
+    assert project.call("check", "--trace", "f", "--json").code == 1
+    steps["f"]["shell"] = "cat here.txt"
+    project.plan(steps)
+    assert "what its key is made of names them all" in project.ok("check", "--trace", "f").out

@@ -103,6 +103,21 @@ def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
         assert [symbol.name for _, symbol in index.symbols()] == ["other"]
 
 
+def test_names_that_are_no_text_are_held_to_gitignore_and_keep_the_index(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    said: list[str] = []
+    write(root, ".gitignore", b"*.pyc\nout\xe9.py\n")
+    for name in (b"lat\xe9.py", b"lat\xe9.pyc", b"out\xe9.py"):
+        with open(os.fsencode(root) + b"/" + name, "wb") as file:
+            file.write(b"x = 1\n")
+    for _ in range(2):
+        with Index(str(root), str(tmp_path / "code.db"), say=said.append) as index:
+            index.update()
+            found = [os.fsencode(file.path) for file in index.files()]
+        assert found == [b".gitignore", b"lat\xe9.py"]
+    assert said == []
+
+
 @pytest.mark.req("R138")
 def test_a_directory_without_git_is_indexed_as_its_gitignore_allows(tmp_path: Path) -> None:
     root = tmp_path / "root"

@@ -56,15 +56,20 @@ def test_a_kill_at_any_write_leaves_what_the_next_one_puts_right(
             assert told(index) == expected
 
 
-@pytest.mark.parametrize("damage", ["garbage", "torn", "foreign", "another version", "pages"])
+@pytest.mark.parametrize(
+    "damage", ["garbage", "one byte", "torn", "foreign", "another version", "pages"]
+)
 def test_a_damaged_index_is_made_again_with_a_word(root: Path, tmp_path: Path, damage: str) -> None:
-    place = tmp_path / "code.db"
+    place = tmp_path / ".holdfast/code.db"
+    place.parent.mkdir()
     with Index(str(root), str(place)) as index:
         index.update()
     content = place.read_bytes()
     match damage:
         case "garbage":
             place.write_bytes(b"no database at all" * 100)
+        case "one byte":
+            place.write_bytes(b"x")
         case "torn":
             place.write_bytes(content[: len(content) // 2])
         case "foreign":
@@ -82,6 +87,28 @@ def test_a_damaged_index_is_made_again_with_a_word(root: Path, tmp_path: Path, d
         assert told(index) == fresh(root)
     assert len(said) == 1
     assert "it is made again" in said[0]
+
+
+@pytest.mark.parametrize("damage", ["torn", "another version", "pages", "empty"])
+def test_an_index_elsewhere_is_made_again_if_it_says_that_it_is_one(
+    root: Path, tmp_path: Path, damage: str
+) -> None:
+    place = tmp_path / "elsewhere.db"
+    with Index(str(root), str(place)) as index:
+        index.update()
+    content = place.read_bytes()
+    match damage:
+        case "torn":
+            place.write_bytes(content[: len(content) // 2])
+        case "another version":
+            apsw.Connection(str(place)).execute("PRAGMA user_version = 99")
+        case "pages":
+            place.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+        case _:
+            place.write_bytes(b"")
+    with Index(str(root), str(place)) as index:
+        index.update()
+        assert told(index) == fresh(root)
 
 
 def test_several_processes_at_once_come_to_one_index(root: Path, tmp_path: Path) -> None:

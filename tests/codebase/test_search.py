@@ -155,3 +155,14 @@ def test_a_fixed_pattern_finds_what_contains_it(
     for tool in (None, ""):
         found = search(str(root), Query(pattern, fixed=True), tool)
         assert [line.number for line in found.lines] == expected
+
+
+def test_lines_of_every_encoding_are_told_as_ripgrep_reads_them(tmp_path: Path) -> None:
+    wide = "first\r\nneedle é\r\n"
+    (tmp_path / "be.txt").write_bytes(b"\xfe\xff" + wide.encode("utf-16-be"))
+    (tmp_path / "le.txt").write_bytes(b"\xff\xfe" + wide.encode("utf-16-le"))
+    (tmp_path / "latin.txt").write_bytes(b"first\nneedle \xe9\rmore")
+    (tmp_path / "marked.txt").write_bytes(b"\xef\xbb\xbfneedle\r\n")
+    hits = search(str(tmp_path), Query("needle"))
+    assert hits.counts == {"be.txt": 1, "latin.txt": 1, "le.txt": 1, "marked.txt": 1}
+    assert hits.notes == ()

@@ -17,6 +17,7 @@ from holdfast.guards.schema import schema_flaw
 from holdfast.guards.schemaparts import is_plain
 from holdfast.model.digest import Json
 from holdfast.ports import Flaw
+from holdfast.process.terms import Terms
 
 pytestmark = pytest.mark.req("R16", "R180", "D32")
 
@@ -184,7 +185,7 @@ def test_without_its_library_a_schema_is_a_warning_and_not_run(
         ("P904", "pip install 'holdfast[schema]'")
     ]
     with pytest.raises(UsageError, match="needs jsonschema, which is not installed"):
-        wire.executor_for(loaded.plan)
+        wire.executor_for(loaded.plan, terms=Terms())
 
 
 def test_checks_that_take_too_long_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from holdfast import wire
 from holdfast.cli.again import out_next
-from holdfast.cli.place import Place, json_option, place, place_options
+from holdfast.cli.place import Place, json_option, place, place_options, sandbox_options
 from holdfast.cli.say import out, out_json, talk
 from holdfast.cli.titles import plan_title
 from holdfast.cli.view import view
 from holdfast.core.waves import graph_of
-from holdfast.errors import PlanError, Problem
+from holdfast.errors import PlanError, Problem, UsageError
 from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Loaded, read_file
 from holdfast.model.digest import Json
@@ -27,24 +28,35 @@ from holdfast.model.digest import Json
     metavar="STEP",
     help="Run this command in a copy; list the project files it opened that its inputs do not name.",
 )
+@sandbox_options
 @place_options
 @json_option
 def check(
-    plan: str | None, step: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+    plan: str | None,
+    step: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    network: bool,
+    no_sandbox: bool,
+    as_json: bool,
 ) -> int:
     """Check a plan file: everything that is wrong with it, at once.
 
     Every problem is shown with its file, line and column, and with what to do about it. Nothing is
     run or written. Exit 0 if nothing is wrong (there may be warnings), else 2.
 
-    With --trace one step is run in a copy of the project and watched; nothing is recorded. Exit 1 if it
-    opened files of the project that its inputs do not name.
+    With --trace one step is run in a copy of the project and watched, in the sandbox that a run would give
+    it; nothing is recorded. Exit 1 if it failed, or opened files of the project that its inputs do not name.
     """
+    if step is None and (network or no_sandbox):
+        raise UsageError("--network and --no-sandbox are for --trace; nothing else is run here")
     where = place(plan, store, plan_id)
     if step is not None:
         from holdfast.cli.tracing import trace
 
-        return trace(where, step, as_json=as_json)
+        wishes = wire.Wishes(network=network, sandbox=not no_sandbox)
+        return trace(where, step, wishes, as_json=as_json)
     try:
         loaded = where.load(held=is_held)
         graph = graph_of(loaded.plan)

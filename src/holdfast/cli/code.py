@@ -79,7 +79,8 @@ def index(index_file: str | None, *, as_json: bool) -> int:
         return 0
     most = sorted(languages.items(), key=lambda item: (-item[1], item[0]))
     out(f"{count(len(files), 'file')}, {count(names, 'symbol')}; {updated.read:,} read now")
-    out(", ".join(f"{name} {number:,}" for name, number in most[:8]))
+    if most:
+        out(", ".join(f"{name} {number:,}" for name, number in most[:8]))
     _few("not whole in the index", [f"{one_line(p) or '.'}: {why}" for p, why in updated.left_out])
     _few(
         "parsed with flaws",
@@ -103,7 +104,7 @@ def _few(title: str, lines: Sequence[str]) -> None:
 
 @code.command(
     "search",
-    epilog="\b\nExample:\n  holdfast code search 'TODO|FIXME' -g 'src/**' -C 2\n"
+    epilog="\b\nExample:\n  holdfast code search 'TODO|FIXME' -g 'src/**' --context 2\n"
     "  holdfast code search -e --force --files\n  holdfast code search -w run --type go --count",
 )
 @click.argument("words", metavar="[PATTERN] [PATH…]", nargs=-1)

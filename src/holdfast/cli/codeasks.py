@@ -184,7 +184,8 @@ def relevant(text: str, limit: int, index_file: str | None, *, as_json: bool) ->
 def map_(tokens: int, index_file: str | None, *, as_json: bool) -> int:
     """Show the code base in few words: its directories, its files, the symbols others use.
 
-    What most hangs on comes in first; four signs count as a token. The same files always give the same map.
+    Files stand in the order of their paths. If they are too many, those that least hangs on are left out;
+    four signs count as a token. The same files always give the same map.
     """
     from holdfast.codebase.mapping import map_of
 

@@ -23,6 +23,7 @@ from holdfast.cli.place import (
     Place,
     json_option,
     keep_line,
+    sandbox_options,
 )
 from holdfast.cli.prepared import take, taking
 from holdfast.cli.provisions import provide_again
@@ -86,16 +87,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
             metavar="NAME",
             help="Let steps that ask for it see this variable.",
         ),
-        click.option(
-            "--network",
-            is_flag=True,
-            help="Let commands reach the network, which they cannot else.",
-        ),
-        click.option(
-            "--no-sandbox",
-            is_flag=True,
-            help="Let commands read, write and reach whatever you can.",
-        ),
+        sandbox_options,
         click.option(
             "--checkpoints",
             metavar="DIR",

@@ -1,7 +1,8 @@
 """check --trace STEP: the files of the project that a command opened and its `inputs` do not name.
 
-The command runs in a copy of the project, watched by strace, with the artifacts it needs as they stand.
-Nothing is recorded, and nothing in the project changes.
+The command runs in a copy of the project, watched by strace, with the artifacts it needs as they stand, on
+the terms of a run: strace runs in the sandbox of the command. Nothing is recorded, and nothing in the
+project changes.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from holdfast import wire
 from holdfast.cli.again import out_next
 from holdfast.cli.ahead import reading
+from holdfast.cli.foreign import say_unapproved
 from holdfast.cli.grown import grown
 from holdfast.cli.judge import given_to
 from holdfast.cli.measure import count
@@ -26,6 +29,7 @@ from holdfast.cli.say import named, out, out_json
 from holdfast.codebase.listing import NEVER, listed
 from holdfast.core.values import file_values
 from holdfast.engine.given import by_names, with_known_values
+from holdfast.engine.trust import Trust
 from holdfast.errors import PlanError, ProcessError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, Step
@@ -48,11 +52,24 @@ class Traced:
     outcome: Outcome
 
 
-def trace(where: Place, given: str, *, as_json: bool) -> int:
-    """Watch a step and say what it opened; exit 1 if that is more than it names."""
+class _Rooms(NamedTuple):
+    """Where a watched command works: a copy of the project, within a directory of its own."""
+
+    folder: str
+    room: str
+
+
+def trace(where: Place, given: str, wishes: wire.Wishes, *, as_json: bool) -> int:
+    """Watch a step and say what it opened; exit 1 if that is more than it names, or if it failed."""
     loaded = grown(where, where.load())
     step = loaded.plan.steps[known_step(loaded.plan, given)]
-    found = _traced(where, loaded.plan, step, _checked(step))
+    strace = _checked(step)
+    if say_unapproved(where, loaded):
+        raise UsageError(
+            "commands from elsewhere are not run before somebody approved the plan",
+            hint=f"holdfast plan {named(loaded.file)}, then holdfast run {named(loaded.file)}",
+        )
+    found = _traced(where, loaded.plan, step, strace, wishes)
     failed = found.outcome.ended != "accepted"
     if as_json:
         out_json(
@@ -64,13 +81,19 @@ def trace(where: Place, given: str, *, as_json: bool) -> int:
                 "unnamed": [*found.unnamed],
             }
         )
-        return 1 if found.unnamed else 0
+        return 1 if found.unnamed or failed else 0
     if failed:
-        out(f"the step did not succeed, so it may open more: {found.outcome.ended}")
+        said = found.outcome.feedback.replace(
+            f"'{strace}'", f"'{(step.run or [step.shell])[0]}'", 1
+        )
+        reason = one_line(said.partition("\n")[0])
+        out(f"the step failed, so it may open more than this: {reason}", raw=True)
     out(f"{found.step} opened {count(len(found.opened), 'file')} of the project")
     if not found.unnamed:
-        out("its inputs name them all" if found.opened else "it has nothing to name")
-        return 0
+        if found.opened:
+            inputs = "its inputs name" if step.inputs else "what its key is made of names"
+            out(f"{inputs} them all")
+        return 1 if failed else 0
     out(f"not named by its inputs ({len(found.unnamed)})")
     for path in found.unnamed:
         out(f"  {one_line(path)}", raw=True)
@@ -98,7 +121,7 @@ def _checked(step: Step) -> str:
     return strace
 
 
-def _traced(where: Place, plan: Plan, step: Step, strace: str) -> Traced:
+def _traced(where: Place, plan: Plan, step: Step, strace: str, wishes: wire.Wishes) -> Traced:
     with tempfile.TemporaryDirectory(prefix="holdfast-") as room:
         for name in ("home", "tmp"):
             os.makedirs(os.path.join(room, name))
@@ -113,25 +136,27 @@ def _traced(where: Place, plan: Plan, step: Step, strace: str) -> Traced:
         watch = (strace, "-ff", "-qq", "-y", "-s", "4096", "-o", record, "-e", _CALLS, "--")
         argv = step.run or ("/bin/sh", "-c", step.shell)
         watched = replace(step, run=(*watch, *argv), shell="", guards=(), outputs=(), schema=None)
-        outcome = asyncio.run(_run(where, plan, watched, folder, room))
+        outcome = asyncio.run(_run(where, plan, watched, _Rooms(folder, room), wishes))
         opened = sorted(_files(record, os.path.realpath(folder), where.root), key=os.fsencode)
     known = _named(where.root, plan, step)
     unnamed = tuple(path for path in opened if path not in known)
     return Traced(step.id, tuple(opened), unnamed, outcome)
 
 
-async def _run(where: Place, plan: Plan, step: Step, folder: str, room: str) -> Outcome:
-    executor = wire.executor_for(plan)
+async def _run(where: Place, plan: Plan, step: Step, rooms: _Rooms, wishes: wire.Wishes) -> Outcome:
+    with reading(where) as store:
+        given = given_to(store, plan, step)
+        trust = Trust(store, plan.project, plan.name, wire.now_ms)
+        wishes = replace(wishes, written_here=not trust.was_asked)
+    executor = wire.executor_for(plan, terms=wire.terms_for(where.location, wishes))
     try:
-        with reading(where) as store:
-            given = given_to(store, plan, step)
         env = {name: os.environ[name] for name in step.env if name in os.environ}
         job = Job(
             with_known_values(step, given),
             0,
-            folder,
+            rooms.folder,
             where.root,
-            room,
+            rooms.room,
             f"trace/{step.id}/0",
             given=by_names(step, given),
             env=env,

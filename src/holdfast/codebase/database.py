@@ -6,27 +6,38 @@
     words     FTS5 over path, symbols and text of each file; keeps no text
     commit_   commits whose messages are known   change   the paths they touched   said   FTS5 over messages
 
-Nothing in it is true for ever: a file of another version, or one that SQLite finds damaged, is removed
-and made again. Writers take turns by a lock file, so that a killed one leaves nothing behind; each part
-of an update is one transaction.
+Nothing in it is true for ever: an index of another version, or one that SQLite finds damaged, is removed
+and made again. Only what says in its header that it is an index, or lies where indexes lie, is ever
+removed; any other file is refused before anything beside it is touched. Writers take turns by a lock
+file, so that a killed one leaves nothing behind; each part of an update is one transaction.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 
 import apsw
 
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, UsageError
 
 VERSION = 1
+USUAL = (".holdfast", "code.db")  # where the index of a project lies, within it
 Value = None | int | float | bytes | str
 Row = tuple[Value, ...]
 _BUSY_MS = 60_000
 _APPLICATION = 0x48464342  # told from other databases by this
+_HEADER = 100  # bytes; SQLite keeps the number of the application at 68
+_MAGIC = b"SQLite format 3\0"
+_BESIDE = {  # what SQLite keeps beside a file, and how that begins
+    "-wal": (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83"),
+    "-shm": (),
+    "-journal": (b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", b"\0" * 8),
+}
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE content (
@@ -64,12 +75,27 @@ class Database:
         self._say = say
         self._lock: int | None = None
         try:
+            self._check()
             with self.alone():
                 self._connection = self._usable()
         except OSError as error:
             raise StoreError(f"the index '{path}' cannot be made: {error.strerror}") from error
 
+    def _check(self) -> bool:
+        """Whether it is an index or nothing yet; UsageError for a file that must not be removed."""
+        if self.path == ":memory:" or _is_ours(self.path):
+            return True
+        if _is_usual(self.path):
+            return False
+        raise UsageError(
+            f"'{self.path}' is no index of a code base, so it is left as it is",
+            hint="name another file, or remove it if nobody needs it",
+        )
+
     def _usable(self) -> apsw.Connection:
+        if not self._check():
+            self._say(f"the index '{self.path}' is damaged; it is made again")
+            self._remove()
         for last in (False, True):
             try:
                 connection = _connect(self.path)
@@ -81,7 +107,12 @@ class Database:
                     connection.close()
                     raise
                 connection.close()
-            except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeError) as error:
+            except (
+                apsw.CorruptError,
+                apsw.NotADBError,
+                apsw.SQLError,
+                UnicodeDecodeError,
+            ) as error:
                 if last:
                     raise StoreError(f"the index '{self.path}' cannot be made: {error}") from error
                 self._say(f"the index '{self.path}' is damaged; it is made again")
@@ -91,7 +122,8 @@ class Database:
         raise StoreError(f"the index '{self.path}' cannot be made")
 
     def _remove(self) -> None:
-        for suffix in ("", "-wal", "-shm", "-journal"):
+        self._check()
+        for suffix in ("", *_BESIDE):
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self.path + suffix)
 
@@ -139,6 +171,32 @@ class Database:
         self._connection.close()
 
 
+def _is_ours(path: str) -> bool:
+    """Whether a file says that it is an index, or is empty or not there with nothing beside it."""
+    head = _head(path)
+    if head:
+        return head.startswith(_MAGIC) and head[68:72] == _APPLICATION.to_bytes(4, "big")
+    beside = ((_head(path + suffix), begins) for suffix, begins in _BESIDE.items())
+    return all(not found or found.startswith(begins) for found, begins in beside)
+
+
+def _head(path: str) -> bytes:
+    """The beginning of a file; nothing if there is none. OSError for what is no regular file."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return file.read(_HEADER)
+
+
+def _is_usual(path: str) -> bool:
+    """Whether a path is where indexes lie unless somebody says otherwise."""
+    return os.path.abspath(path).split(os.sep)[-2:] == [*USUAL]
+
+
 def _connect(path: str) -> apsw.Connection:
     connection = apsw.Connection(path)
     connection.set_busy_timeout(_BUSY_MS)
@@ -150,16 +208,20 @@ def _connect(path: str) -> apsw.Connection:
 
 def _prepare(connection: apsw.Connection) -> bool:
     """Make the tables if there are none; whether they are of this version."""
+    version, kind = connection.pragma("user_version"), connection.pragma("application_id")
+    is_new = (
+        not version and not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+    )
+    if is_new and kind != _APPLICATION:
+        connection.pragma("application_id", _APPLICATION)  # before WAL, so that it is in the file
+    elif not is_new and (version, kind) != (VERSION, _APPLICATION):
+        return False
     connection.pragma("journal_mode", "WAL")
     connection.pragma("synchronous", "NORMAL")
-    version = connection.pragma("user_version")
-    if version == VERSION and connection.pragma("application_id") == _APPLICATION:
+    if not is_new:
         return True
-    if version or connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall():
-        return False
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(_TABLES)
-    connection.pragma("application_id", _APPLICATION)
     connection.pragma("user_version", VERSION)
     connection.execute("COMMIT")
     return True

@@ -44,7 +44,7 @@ def impact(
 
 
 def _starts(index: Index, thing: str) -> list[Start]:
-    path = os.path.normpath(thing)
+    path = _from_root(index.root, thing)
     known = {file.path for file in index.files()}
     if path in known:
         return [Start(path, 1.0, "named")]
@@ -62,6 +62,14 @@ def _starts(index: Index, thing: str) -> list[Start]:
             f"there is no file or symbol '{thing}'", hint="holdfast code symbols, or --text"
         )
     return [Start(where, 1.0, f"defines '{thing}'") for where, _ in found]
+
+
+def _from_root(root: str, path: str) -> str:
+    """A path as the index has it; one from the top of the file system is taken from the root."""
+    if os.path.isabs(path):
+        folder, name = os.path.split(os.path.normpath(path))
+        return os.path.relpath(os.path.join(os.path.realpath(folder), name), root)
+    return os.path.normpath(path)
 
 
 def walked(graph: Graph, starts: Iterable[Start], depth: int = DEEPEST) -> list[Ranked]:

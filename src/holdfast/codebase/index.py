@@ -94,16 +94,16 @@ class Index:
         """Read what changed since the last time; a damaged file is made again."""
         try:
             with self.database.alone():
+                entries, left_out = self.source.entries()
                 try:
-                    return self._update()
-                except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeError):
+                    return self._update(entries, left_out)
+                except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError):
                     self.database.renew()
-                    return self._update()
+                    return self._update(entries, left_out)
         except apsw.Error as error:
             raise StoreError(f"the index '{self.database.path}' cannot be used: {error}") from error
 
-    def _update(self) -> Updated:
-        entries, left_out = self.source.entries()
+    def _update(self, entries: list[Entry], others: list[tuple[str, str]]) -> Updated:
         known = self._known()
         there = {entry.path for entry in entries}
         gone = [row.number for path, row in known.items() if path not in there]
@@ -118,7 +118,7 @@ class Index:
             with self.database.writing() as cursor:
                 _forget(cursor, gone)
         commits = learn(self.database, *self._history)
-        left_out += [(file.path, _WHY[file.state]) for file in self.files() if file.state]
+        left_out = others + [(file.path, _WHY[file.state]) for file in self.files() if file.state]
         lost = {str(one) for (one,) in self.database.rows("SELECT DISTINCT language FROM content")}
         return Updated(
             files=len(entries),

@@ -131,7 +131,12 @@ def _rules_in(root: str, place: str, left_out: list[tuple[str, str]]) -> Rules:
 def _ignored(rules: Rules, path: str) -> bool:
     """The innermost `.gitignore` that says something about a path decides."""
     for place, says in reversed(rules):
-        verdict = says(path[len(place) + 1 :] if place else path)
+        verdict = says(_as_text(path[len(place) + 1 :] if place else path))
         if verdict is not None:
             return verdict
     return False
+
+
+def _as_text(path: str) -> str:
+    """A path as the rules are read: what is no UTF-8 stands there as a sign for that."""
+    return os.fsencode(path).decode("utf-8", "replace")

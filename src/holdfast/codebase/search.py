@@ -2,6 +2,8 @@
 
 The files are those of the code base: what `.gitignore` leaves out is left out, links are not followed, and
 `.git` and `.holdfast` are never looked into. Whatever program looked, the answer is sorted by path and line.
+A directory may become a link while ripgrep walks, and it would walk on: so what it says is told only if the
+files, opened without links, say the same.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from dataclasses import dataclass, field
 from holdfast.codebase.languages import LANGUAGES, names_of, suffixes_of
 from holdfast.codebase.listing import NEVER
 from holdfast.codebase.sources import Directory
+from holdfast.codebase.truth import Record, untrue
 from holdfast.errors import ProcessError, UsageError
 from holdfast.model.glob import glob_regex
 
 MOST_BYTES = 64 << 20  # of an answer; whoever asks for more should ask more narrowly
 LONGEST = 2_000  # signs of a line that are shown
 _HEAD = 8_000
+_FEW = 5  # notes
 _RECORD = re.compile(rb"([^\0]*)\0(\d+)([:-])([^\n]*)(?:\n|\Z)")
 _BINARY = re.compile(rb"^[^\0\n]*: binary file matches \(found [^\n]*\n", re.MULTILINE)
 _KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME")  # a global gitignore is named there
@@ -146,8 +150,10 @@ def _by_ripgrep(root: str, query: Query, program: str) -> Hits:
         raise ProcessError(f"ripgrep cannot be run: {error.strerror}") from error
     if process.returncode not in {0, 1} and not cut and not said:
         raise UsageError(_complaint(complaints), hint="-F takes the pattern as it stands")
-    notes = tuple(complaints.strip().splitlines()[:5]) if said else ()
-    return _gathered(said, query, cut=cut, notes=notes)
+    notes = tuple(complaints.strip().splitlines()[:_FEW]) if said else ()
+    if cut:
+        said = said[: said.rfind(b"\n") + 1]  # the last line may not be whole
+    return _gathered(root, said, query, cut=cut, notes=notes)
 
 
 def _complaint(text: str) -> str:
@@ -187,27 +193,28 @@ def _words(query: Query) -> Iterator[str]:
     yield from (f"./{path}" for path in query.paths or ("",))
 
 
-def _gathered(said: bytes, query: Query, *, cut: bool, notes: tuple[str, ...]) -> Hits:
+def _gathered(root: str, said: bytes, query: Query, *, cut: bool, notes: tuple[str, ...]) -> Hits:
     """Records are a path, NUL, a number, a sign, a line; those of one file stand together."""
     if query.paths:  # files that are named are looked into even if they are no text
         said = _BINARY.sub(b"", said)
-    by_file: dict[bytes, list[tuple[bytes, bytes, bytes]]] = {}
-    for path, number, sign, text in _RECORD.findall(said):
-        by_file.setdefault(path, []).append((number, sign, text))
+    by_file: dict[str, list[Record]] = {}
+    for name, number, sign, text in _RECORD.findall(said):
+        path = os.fsdecode(name.removeprefix(b"./").removeprefix(b"./"))
+        by_file.setdefault(path, []).append(Record(int(number), sign == b":", text))
+    lost = untrue(root, by_file)
+    notes += tuple(f"{path}: changed while it was searched" for path in lost[:_FEW])
     lines: list[Line] = []
     counts: dict[str, int] = {}
     total = 0
-    for name in sorted(by_file):
-        path = os.fsdecode(name.removeprefix(b"./").removeprefix(b"./"))
-        records = by_file[name]
-        found = sum(sign == b":" for _, sign, _ in records)
-        counts[path] = counts.get(path, 0) + found
-        for number, sign, text in records if total < query.limit else ():
-            total += sign == b":"
+    for path in sorted(by_file.keys() - set(lost), key=os.fsencode):
+        records = by_file[path]
+        counts[path] = sum(record.is_match for record in records)
+        for number, is_match, text in records if total < query.limit else ():
+            total += is_match
             if total > query.limit:
                 break
             shown = text[: 4 * LONGEST].decode("utf-8", "replace")
-            lines.append(Line(path, int(number), _shortened(shown), sign == b":"))
+            lines.append(Line(path, number, _shortened(shown), is_match))
         total = sum(counts.values())
     return Hits(tuple(lines), counts, total, cut=cut, notes=notes)
 

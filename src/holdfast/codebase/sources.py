@@ -12,7 +12,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import BinaryIO, NamedTuple, Protocol, Self
 
 from holdfast.codebase.listing import listed
 from holdfast.errors import ProcessError
@@ -67,7 +67,7 @@ class Directory:
         names = listed(self.root)
         left_out = names.left_out
         found = []
-        with _Handles(self.root) as handles:
+        with Handles(self.root) as handles:
             for path in names.paths:
                 place, _, name = path.rpartition("/")
                 try:
@@ -83,12 +83,10 @@ class Directory:
 
     def read(self, wanted: Sequence[Entry]) -> Iterator[Read]:
         """See Source."""
-        with _Handles(self.root) as handles:
+        with Handles(self.root) as handles:
             for entry in wanted:
-                place, _, name = entry.path.rpartition("/")
                 try:
-                    handle = os.open(name, _FILE, dir_fd=handles.folder(place))
-                    with open(handle, "rb") as file:
+                    with handles.file(entry.path) as file:
                         content = file.read(LARGEST + 1)
                 except OSError as error:
                     yield Read(entry, None, (error.strerror or "").lower())
@@ -140,7 +138,7 @@ def _stamp(state: os.stat_result, began: int) -> str:
     return f"{state.st_mtime_ns}.{state.st_ctime_ns}.{state.st_size}.{state.st_ino}"
 
 
-class _Handles:
+class Handles:
     """Descriptors of the directories on the way to the one that was asked for last."""
 
     def __init__(self, root: str) -> None:
@@ -167,6 +165,11 @@ class _Handles:
             handle = self._way[-1][1] if self._way else self._root
             self._way.append((part, os.open(part, _FOLDER, dir_fd=handle)))
         return self._way[-1][1] if self._way else self._root
+
+    def file(self, path: str) -> BinaryIO:
+        """A file, opened to be read; OSError if it is a link, or one is on the way."""
+        place, _, name = path.rpartition("/")
+        return open(os.open(name, _FILE, dir_fd=self.folder(place)), "rb")
 
     def _back_to(self, depth: int) -> None:
         while len(self._way) > depth:

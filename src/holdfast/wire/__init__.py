@@ -221,7 +221,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     terms = terms_for(location, wishes)
     return World(
         store=store,
-        executor=executor_for(plan, wishes.functions, terms),
+        executor=executor_for(plan, wishes.functions, terms=terms),
         terms=terms,
         root=os.path.abspath(root),
         home=location,

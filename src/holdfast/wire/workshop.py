@@ -122,7 +122,8 @@ def _or_inline(
 def executor_for(
     plan: Plan,
     functions: Mapping[StepId, Function] | None = None,
-    terms: Terms | None = None,
+    *,
+    terms: Terms,
 ) -> LocalExecutor:
     """An executor with the generators and guards that a plan uses, whose commands run on these terms."""
     from holdfast.executors.local import LocalExecutor

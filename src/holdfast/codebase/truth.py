@@ -1,0 +1,62 @@
+"""Whether files really have the lines that a program says they have, if no link is followed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import BinaryIO, NamedTuple
+
+from holdfast.codebase.sources import Handles
+
+_MARK = b"\xef\xbb\xbf"
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Record(NamedTuple):
+    """A line that a program told: which one it is, whether it matched, and its text."""
+
+    number: int
+    is_match: bool
+    text: bytes
+
+
+def untrue(root: str, told: Mapping[str, Sequence[Record]]) -> list[str]:
+    """The paths of which something was told that is not there; they changed, or links led to others."""
+    lost = []
+    with Handles(root) as handles:
+        for path in sorted(told):
+            try:
+                with handles.file(path) as file:
+                    is_true = _has(file, told[path])
+            except (OSError, UnicodeError):
+                is_true = False
+            if not is_true:
+                lost.append(path)
+    return lost
+
+
+def _has(file: BinaryIO, records: Sequence[Record]) -> bool:
+    wanted = {record.number: _bare(record.text) for record in records}
+    last = max(wanted)
+    for number, line in enumerate(_lines(file), 1):
+        if number in wanted and _bare(line) != wanted.pop(number):
+            return False
+        if number >= last:
+            break
+    return not wanted
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Lines as ripgrep reads them: UTF-16 that says so is text, too."""
+    head = file.read(2)
+    file.seek(0)
+    if head not in _WIDE:
+        yield from file
+        return
+    with io.TextIOWrapper(file, "utf-16", errors="replace", newline="\n") as text:
+        for line in text:
+            yield line.encode("utf-8", "replace")
+
+
+def _bare(line: bytes) -> bytes:
+    return line.removeprefix(_MARK).rstrip(b"\r\n")
