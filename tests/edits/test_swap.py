@@ -110,9 +110,12 @@ def read(workspace: Workspace, seen: Counter[str]) -> None:
 
 @pytest.mark.req("D23", "I8")
 def test_no_edit_and_no_reader_follows_a_link_that_is_swapped_in(tmp_path: Path) -> None:
-    seen = race(tmp_path, 6_000)
-    assert seen["read"] > 0
-    assert seen["not read"] + seen["refused"] > 0
+    seen: Counter[str] = Counter()
+    for number in range(20):  # on a busy machine a race may be over before anybody read
+        seen += race(tmp_path / str(number), 6_000)
+        if seen["read"] and seen["not read"] + seen["refused"]:
+            return
+    pytest.fail(f"nobody met the other: {seen}")
 
 
 @pytest.mark.soak("law")

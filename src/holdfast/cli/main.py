@@ -112,11 +112,10 @@ PANELS = {
         "ls",
         "graph",
         "impact",
-        "code",
         "conflicts",
         "agents",
     ),
-    "Hands": ("edit",),
+    "Hands": ("edit", "code"),
     "Connect": (
         "export",
         "import",
