@@ -15,21 +15,27 @@ RESUME = ("resume", "-j", "1")
 DEPTH = 3  # resumes that are killed, one after the other
 
 
-def crash_points(calls: Sequence[str]) -> list[int]:
-    """Where a run dies: with attempts under way, with files half placed, with journals to forget."""
+def crash_points(calls: Sequence[str]) -> list[list[int]]:
+    """Where a run dies: with attempts under way, with files half placed, with journals to forget.
+
+    What is removed last is removed when the run has ended: of those the first that leaves it open counts.
+    """
     renames = [number for number, name in enumerate(calls, 1) if name == "renameat"]
     removals = [number for number, name in enumerate(calls, 1) if name == "rmdir"]
-    return [renames[1], renames[-1], removals[len(removals) // 2]]
+    return [[renames[1]], [renames[-1]], removals[len(removals) // 2 :: -1]]
 
 
 def crashed(tmp_path: Path, shim: Shim, plan: str, which: Sequence[int]) -> list[Scene]:
     """Some of the runs that died so."""
     calls = shim.count(lay(tmp_path / "count", plan), *RUN)
     scenes = []
-    for number in [crash_points(calls)[place] for place in which]:
-        scene = lay(tmp_path / f"crashed-{number}", plan)
-        if scene.call(*RUN, fault=shim.fault(number)).code == KILLED:
-            scenes.append(scene)
+    for numbers in [crash_points(calls)[place] for place in which]:
+        for number in numbers:
+            scene = lay(tmp_path / f"crashed-{number}", plan)
+            is_killed = scene.call(*RUN, fault=shim.fault(number)).code == KILLED
+            if is_killed and scene.copied(f"open-{number}").call(*RESUME).code == 0:
+                scenes.append(scene)
+                break
     assert scenes
     return scenes
 
