@@ -238,8 +238,9 @@ def test_what_an_obedient_model_would_write_is_denied_and_said(ws: Project, path
     assert {name: one for name, one in after.items() if not name.startswith(".holdfast")} == before
 
 
+ROOT_OF_SELF = ("", "proc", "self", "root", "MARK")
 CORPUS = [
-    *("../x", "a/../../x", "/MARK", "../ws-evil/x", "/proc/self/root/MARK", "/dev/fd/3", ".", ""),
+    *("../x", "a/../../x", "/MARK", "../ws-evil/x", "/".join(ROOT_OF_SELF), "/dev/fd/3", ".", ""),
     *("src/", "src/a.py ", "a\0b", "a" * 5000, "%2e%2e/x", "..\\x", ".GIT/config"),
     *(".git/hooks/pre-commit", ".ｇit/config", "/artifact/../../etc/passwd", "a//b", "a/./b"),  # noqa: RUF001 - a full-width letter, on purpose
     *("link", "dirlink/f", "dangling", "hard", "fifo", "device", "src/new/.."),

@@ -25,13 +25,12 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import IO
 
 from holdfast.errors import GitError, ProcessError
+from holdfast.gitrepo.git import read_batch
 
 SECONDS = 600.0
 _EMPTY_HOME = "/nonexistent"
@@ -167,34 +166,8 @@ def answer(
 
 def read_blobs(room: Room, oids: Sequence[str]) -> Iterator[bytes]:
     """The contents with these names, in their order, one at a time."""
-    with tempfile.TemporaryFile() as asked:
-        asked.write("".join(f"{oid}\n" for oid in oids).encode())
-        asked.seek(0)
-        with subprocess.Popen(
-            [*room.before, *_command(room), "cat-file", "--batch"],
-            cwd=room.work_tree,
-            env=_environment(room, {}),
-            stdin=asked,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        ) as process:
-            assert process.stdout is not None  # a pipe was asked for
-            try:
-                for oid in oids:
-                    yield _next_blob(process.stdout, oid)
-            finally:
-                process.stdout.close()
-
-
-def _next_blob(answers: IO[bytes], oid: str) -> bytes:
-    words = answers.readline().decode("utf-8", "replace").split()
-    if words[1:2] != ["blob"]:
-        raise GitError(f"git has no file content '{oid}'", hint="git fsck")
-    size = int(words[2])
-    content = answers.read(size + 1)
-    if len(content) != size + 1:
-        raise GitError(f"git ended before it gave the file content '{oid}'")
-    return content[:-1]
+    argv = [*room.before, *_command(room), "cat-file", "--batch"]
+    return read_batch(argv, room.work_tree, _environment(room, {}), oids)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

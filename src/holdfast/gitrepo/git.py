@@ -11,10 +11,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, NamedTuple
 
-from holdfast.errors import ProcessError
+from holdfast.errors import GitError, ProcessError
 
 _QUIET = (
     ("core.hooksPath", os.devnull),
@@ -81,13 +81,20 @@ def files(repository: Repository, commit: str) -> Iterator[Stored]:
 
 def contents(repository: Repository, names: Sequence[str]) -> Iterator[bytes]:
     """The contents with these names, in their order, as they are stored."""
+    return read_batch(command("cat-file", "--batch"), repository.root, environment(), names)
+
+
+def read_batch(
+    argv: Sequence[str], folder: str, env: Mapping[str, str], names: Sequence[str]
+) -> Iterator[bytes]:
+    """What a `cat-file --batch` gives for these names, one at a time; GitError if it lacks one."""
     with tempfile.TemporaryFile() as asked:
         asked.write("".join(f"{name}\n" for name in names).encode())
         asked.seek(0)
         with subprocess.Popen(
-            command("cat-file", "--batch"),
-            cwd=repository.root,
-            env=environment(),
+            argv,
+            cwd=folder,
+            env=env,
             stdin=asked,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -101,14 +108,14 @@ def contents(repository: Repository, names: Sequence[str]) -> Iterator[bytes]:
 
 
 def _next(answers: IO[bytes], name: str) -> bytes:
-    head_line = answers.readline().decode().split()
-    if len(head_line) != 3 or head_line[1] != "blob":  # noqa: PLR2004 - name, type, size
-        raise ProcessError(f"git has no file content '{name}'", hint="git fsck")
-    size = int(head_line[2])
-    content = answers.read(size)
-    if len(content) != size or answers.read(1) != b"\n":
-        raise ProcessError(f"git ended before it gave the file content '{name}'")
-    return content
+    words = answers.readline().decode("utf-8", "replace").split()
+    if words[1:2] != ["blob"]:
+        raise GitError(f"git has no file content '{name}'", hint="git fsck")
+    size = int(words[2])
+    content = answers.read(size + 1)
+    if len(content) != size + 1:
+        raise GitError(f"git ended before it gave the file content '{name}'")
+    return content[:-1]
 
 
 def add_worktree(repository: Repository, place: str, commit: str, lock: int) -> None:
