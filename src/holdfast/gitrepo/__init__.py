@@ -1,6 +1,6 @@
 """A safe client of git: nothing that a repository configures is run, nothing that a person wrote is lost.
 
-    client = open_client("project", "/home/ann/.local/state/holdfast/project")
+    client = open_client("project", "state/project")
     tree = add_worktree(client, "fix", "holdfast/fix", "main")
     …
     made = commit(tree, "fix the tide table", identity=person())
