@@ -92,7 +92,7 @@ class Same(NamedTuple):
 class _Words(NamedTuple):
     plain: str  # all words in order of the alphabet
     deciding: str  # those that must be equal
-    free: tuple[str, ...]  # the others, each once
+    free: frozenset[str]  # the others
 
 
 def groups(
@@ -170,16 +170,15 @@ class _Heads:
         return found
 
     def _first(self, place: int, one: _Words, pairs: Iterable[int]) -> Same | None:
-        near = self._near(pairs)
-        free = set(one.free) if near else set()
-        for other in sorted(near):
-            head = self._read[other]
-            shared = 2 * len(free.intersection(head.free)) / (len(head.free) + len(free))
+        plain, _, free = one
+        for other in sorted(self._near(pairs)):
+            said, _, words = self._read[other]
+            shared = 2 * len(free & words) / (len(free) + len(words))
             if shared < _SHARED or self._are_apart(other, place):
                 continue
-            is_long = max(len(head.plain), len(one.plain)) > LONG
-            share = shared if is_long else self._alike(head.plain, one.plain)
-            if share >= LEAST and not _deny(free, head.free):
+            is_long = max(len(said), len(plain)) > LONG
+            share = shared if is_long else self._alike(said, plain)
+            if share >= LEAST and not _deny(free - words, words - free):
                 return Same(other, share)
         return None
 
@@ -195,7 +194,9 @@ class _Heads:
 
     def _are_apart(self, head: int, place: int) -> bool:
         """Whether a text is kept apart from a head, or from one that joined it."""
-        return any(self._head[one] == head for one in self._apart.get(place, ()))
+        if place not in self._apart:
+            return False
+        return any(self._head[one] == head for one in self._apart[place])
 
 
 def fits(text: str, others: Sequence[str], alike: Alike) -> bool:
@@ -223,15 +224,16 @@ def _read(text: str) -> _Words:
         plain = plain.replace("'", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", "")
     words = _WORD.findall(plain)
     stated = [] if "".join(words).isalpha() else _numbers(words)
-    free = dict.fromkeys(words)
+    free = frozenset(words)
     if len(stated) <= 1 and _TURNING.isdisjoint(free):
         words.sort()
     if plain != text:
         stated += sorted(_NAME.findall(text))
-    deciding = sorted(_DECIDING.intersection(free))
-    for word in (*deciding, *stated):
-        free.pop(word.casefold(), None)
-    return _Words(" ".join(words), " ".join([*deciding, *stated]), tuple(free))
+    deciding = [] if _DECIDING.isdisjoint(free) else sorted(_DECIDING & free)
+    if deciding or stated:
+        stated = [*deciding, *stated]
+        free = free.difference([word.casefold() for word in stated])
+    return _Words(" ".join(words), " ".join(stated), free)
 
 
 def _numbers(words: Sequence[str]) -> list[str]:
@@ -247,13 +249,13 @@ def _numbers(words: Sequence[str]) -> list[str]:
     return found
 
 
-def _deny(one: Collection[str], other: Collection[str]) -> bool:
-    """Whether a word of one text is the denial of a word of the other: enabled, disabled."""
-    here, there = {*one} - {*other}, {*other} - {*one}
+def _deny(here: Collection[str], there: Collection[str]) -> bool:
+    """Whether a word of one side is the denial of a word of the other: enabled, disabled."""
     return any(
         word.endswith(rest) and word != denied
         for mine, words in ((here, there), (there, here))
         for denied in words
+        if denied.startswith(_DENYING)
         for denying in _DENYING
         if denied.startswith(denying) and len(rest := denied[len(denying) :]) >= _MEANING
         for word in mine
