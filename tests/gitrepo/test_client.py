@@ -1,6 +1,7 @@
 """What a client does in its own worktrees, and what it never does to the person's tree."""
 
 import os
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -322,3 +323,65 @@ def test_before_the_first_commit_there_is_a_status_and_a_snapshot(tmp_path: Path
     assert (root / "a").read_text() == "a\n"
     with pytest.raises(UsageError, match="names no commit"):
         gitrepo.add_worktree(client, "fix", "holdfast/fix")
+
+
+@pytest.mark.req("R143")
+@pytest.mark.parametrize("path", ["ignored/x", "ignored", "ignored/x/y"])
+def test_what_git_ignores_is_never_overwritten(at: Scene, path: str) -> None:
+    client = at.client()
+    old = gitrepo.resolve(client, "main")
+    tree = gitrepo.add_worktree(client, "ours", "ours", "main")
+    made = gitrepo.commit_files(client, {path: b"us\n"}, "us", onto="main", identity=ANN)
+    (Path(tree.folder) / "z").write_text("z\n")
+    gitrepo.commit(tree, "z", identity=ANN)
+    for top in (at.root, Path(tree.folder)):
+        (top / "ignored").mkdir()
+        (top / "ignored/x").write_text("the only copy\n")
+    with pytest.raises(EditError, match='"ignored/x" is there, git ignores it'):
+        gitrepo.move_branch(client, "main", new=made.oid, old=old, follow=True)
+    with pytest.raises(EditError, match='"ignored/x" is there, git ignores it'):
+        gitrepo.rebase(tree, made.oid, identity=ANN)
+    for top in (at.root, Path(tree.folder)):
+        assert (top / "ignored/x").read_text() == "the only copy\n"
+    assert gitrepo.resolve(client, "main") == old
+
+
+@pytest.mark.req("R143")
+def test_a_file_may_become_a_folder_and_a_folder_a_file(at: Scene) -> None:
+    client = at.client()
+    old = gitrepo.resolve(client, "main")
+    files = {"a.txt": None, "a.txt/in": b"us\n", "src/b.txt": None, "src": b"us\n"}
+    made = gitrepo.commit_files(client, files, "us", onto="main", identity=ANN)
+    gitrepo.move_branch(client, "main", new=made.oid, old=old, follow=True)
+    assert git(at.root, "status", "--porcelain") == ""
+    assert (at.root / "a.txt/in").read_text() == (at.root / "src").read_text() == "us\n"
+
+
+@pytest.mark.req("R143")
+def test_a_branch_that_is_another_name_of_one_is_not_moved(at: Scene) -> None:
+    client = at.client()
+    old = gitrepo.resolve(client, "main")
+    git(at.root, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+    made = gitrepo.commit_files(client, {"a.txt": b"us\n"}, "us", onto="main", identity=ANN)
+    with pytest.raises(UsageError, match='"refs/heads/alias" is another name of "refs/heads/main"'):
+        gitrepo.move_branch(client, "alias", new=made.oid, old=old)
+    with pytest.raises(UsageError, match="is another name of"):
+        gitrepo.delete_branch(client, "alias", old=old)
+    assert git(at.root, "rev-parse", "main").strip() == old
+
+
+@pytest.mark.req("R143")
+def test_a_branch_that_the_person_is_rebasing_is_not_moved(at: Scene) -> None:
+    client = at.client()
+    git(at.root, "checkout", "-q", "-b", "topic")
+    (at.root / "a.txt").write_text("topic\n")
+    git(at.root, "commit", "-qam", "topic")
+    topic = gitrepo.resolve(client, "topic")
+    git(at.root, "checkout", "-q", "main")
+    (at.root / "a.txt").write_text("main\n")
+    git(at.root, "commit", "-qam", "main")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(at.root, "rebase", "main", "topic")
+    with pytest.raises(EditError, match='is on branch "topic"'):
+        gitrepo.move_branch(client, "topic", new=gitrepo.resolve(client, "main"), old=topic)
+    assert git(at.root, "rev-parse", "topic").strip() == topic

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from holdfast.errors import UsageError
+from holdfast.errors import EditError, UsageError
 from holdfast.gitrepo.calls import Room, ask
 from holdfast.gitrepo.names import check_path, shown
 
@@ -68,3 +68,36 @@ def check_unfiltered(room: Room, paths: Sequence[str]) -> None:
                 f"{name} is stored through the filter {shown(os.fsdecode(value))}, which is not run here",
                 hint="commit this file yourself",
             )
+
+
+def check_free(folder: str, paths: Iterable[str], gone: Collection[str]) -> None:
+    """EditError if something lies where these files shall be; `gone` are files that leave before.
+
+    In a clean work tree that is something git ignores: it overwrites such files without a word, and no
+    snapshot has them.
+    """
+    for path in paths:
+        found = _in_the_way(folder, path, gone)
+        if found:
+            raise EditError(
+                f"{shown(found)} is there, git ignores it, and {shown(path)} would take its place:"
+                " nothing was done",
+                hint="move it away",
+            )
+
+
+def _in_the_way(folder: str, path: str, gone: Collection[str]) -> str:
+    parts = path.split("/")
+    for depth in range(1, len(parts) + 1):
+        here = "/".join(parts[:depth])
+        place = os.path.join(folder, here)
+        if not os.path.lexists(place):
+            return ""
+        if not os.path.isdir(place) or os.path.islink(place):
+            return "" if here in gone else here
+    left = (
+        os.path.relpath(os.path.join(top, name), folder)
+        for top, _, names in os.walk(os.path.join(folder, path))
+        for name in names
+    )
+    return next((name for name in left if name not in gone), "")

@@ -18,7 +18,7 @@ from holdfast.gitrepo.calls import answer, ask, failed
 from holdfast.gitrepo.client import Client, resolve
 from holdfast.gitrepo.history import signed
 from holdfast.gitrepo.holding import working, write_file
-from holdfast.gitrepo.listing import null_split, untracked
+from holdfast.gitrepo.listing import check_free, null_split, tracked, untracked
 from holdfast.gitrepo.names import Identity, Oid, shown
 from holdfast.gitrepo.pins import hold, pin
 from holdfast.gitrepo.snapshots import take_snapshot
@@ -57,6 +57,9 @@ def rebase(tree: Worktree, onto: str, *, identity: Identity) -> Rebased:
         before = own_branch(client, tree.branch)
         if before is None or not status(mine).is_clean:
             raise EditError(f"worktree {shown(tree.name)} is not clean: nothing was done")
+        known = set(tracked(room))
+        added = [path for path in _between(client, target, before) if path not in known]
+        check_free(tree.folder, added, known)
         pin(client, target)
         hold(client, before)
         write_file(os.path.join(tree.git_dir, _ONTO), target.encode())
@@ -89,10 +92,15 @@ def _end(tree: Worktree) -> None:
     write_file(os.path.join(tree.git_dir, "HEAD"), os.fsencode(f"ref: refs/heads/{tree.branch}\n"))
     at = own_branch(client, tree.branch) or Oid(target)
     ask(room, "read-tree", "--reset", "-u", at)
-    words = ("log", "--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff")
-    written = set(null_split(ask(client.base, *words, f"{target}...{at}", "--")))
+    written = set(_between(client, target, at))
     for path in untracked(room):
         if path in written:
             os.unlink(os.path.join(tree.folder, path))
     shutil.rmtree(os.path.join(tree.git_dir, _STATE), ignore_errors=True)
     os.unlink(onto)
+
+
+def _between(client: Client, one: str, other: str) -> list[str]:
+    """The paths that commits of either side touched since the two parted."""
+    words = ("log", "--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff")
+    return null_split(ask(client.base, *words, f"{one}...{other}", "--"))

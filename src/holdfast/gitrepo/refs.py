@@ -22,11 +22,15 @@ from holdfast.gitrepo.calls import Answer, Room, answer, ask, failed
 from holdfast.gitrepo.client import Client, resolve, their_branch
 from holdfast.gitrepo.history import files_in
 from holdfast.gitrepo.holding import working, write_file
-from holdfast.gitrepo.listing import check_unfiltered, null_split
+from holdfast.gitrepo.listing import check_free, check_unfiltered, null_split
 from holdfast.gitrepo.names import Identity, Oid, check_branch, check_message, check_oid, shown
 from holdfast.gitrepo.snapshots import entries_of, restore_snapshot, take_snapshot
 from holdfast.gitrepo.state import status
 from holdfast.gitrepo.trees import looking
+
+# Where git notes which branch it will move when what the person began is done.
+_UNFINISHED = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
+_LONGEST = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ def move_branch(
     told = {"ref": ref, "follow": "yes" if follow else ""}
     with working(client, "move", **told) as held:
         finish_following(held)
+        _check_plain(held, ref)
         _compare(held, ref, before)
         at = next((row.folder for row in _checked_out(held) if row.ref == ref), None)
         if at is None:
@@ -99,6 +104,7 @@ def delete_branch(client: Client, name: str, *, old: str) -> None:
     """Remove a branch of the person's repository that is at `old`; refused if a work tree is on it."""
     ref = f"refs/heads/{check_branch(name)}"
     with working(client, "move", ref=ref) as held:
+        _check_plain(held, ref)
         if any(row.ref == ref for row in _checked_out(held)):
             raise EditError(f"a work tree is on branch {shown(name)}")
         _swap(held.theirs, ref, None, check_oid(old))
@@ -129,6 +135,14 @@ def create_tag(
         _give(held, named)
         _swap(held.theirs, ref, named, None)
     return named
+
+
+def _check_plain(client: Client, ref: str) -> None:
+    """UsageError for a branch that is only another name of a ref: moving it would move that one."""
+    done = answer(client.theirs, "symbolic-ref", "--quiet", ref)
+    if done.code == 0:
+        other = os.fsdecode(done.out).strip()
+        raise UsageError(f"{shown(ref)} is another name of {shown(other)}", hint="name that one")
 
 
 def _compare(client: Client, ref: str, old: Oid | None) -> None:
@@ -181,6 +195,7 @@ def _give(client: Client, oid: Oid) -> None:
 
 
 def _checked_out(client: Client) -> Iterator[Checked]:
+    """The branches that work trees are on, and those that the person is rebasing or bisecting."""
     folder = ""
     for row in os.fsdecode(ask(client.theirs, "worktree", "list", "--porcelain")).splitlines():
         word, _, rest = row.partition(" ")
@@ -188,6 +203,17 @@ def _checked_out(client: Client) -> Iterator[Checked]:
             folder = rest
         elif word == "branch":
             yield Checked(rest, folder)
+    yield from _unfinished(client)
+
+
+def _unfinished(client: Client) -> Iterator[Checked]:
+    others = os.path.join(client.place.common, "worktrees")
+    names = os.listdir(others) if os.path.isdir(others) else []
+    for place in (client.place.common, *(os.path.join(others, name) for name in names)):
+        for mark in _UNFINISHED:
+            with suppress(OSError), open(os.path.join(place, mark), "rb") as file:
+                name = os.fsdecode(file.read(_LONGEST).strip())
+                yield Checked(f"refs/heads/{name.removeprefix('refs/heads/')}", place)
 
 
 # The person's work tree follows its branch.
@@ -202,8 +228,12 @@ def _follow(client: Client, ref: str, new: Oid, old: Oid | None, at: str) -> Non
             hint="commit, or move away, what is changed or new there",
         )
     with looking(client) as room:
-        differs = ask(room, "diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
-        check_unfiltered(room, null_split(differs))
+        differs = ask(room, "diff-tree", "-r", "-z", "--name-status", "--no-renames", old, new)
+        rows = null_split(differs)
+        kinds = dict(zip(rows[1::2], rows[0::2], strict=True))
+        check_unfiltered(room, list(kinds))
+    gone = {path for path, kind in kinds.items() if kind == "D"}
+    check_free(client.place.top, (path for path, kind in kinds.items() if kind == "A"), gone)
     snapshot = take_snapshot(client, why=f"before {ref} moved to {new}")
     _give(client, new)
     record = {"ref": ref, "new": new, "old": old, "snapshot": snapshot.oid}
