@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from holdfast.engine.written import written_paths
 from holdfast.model.digest import Json
 from holdfast.model.plan import RunId
 from holdfast.ports import Holder, Store
+from holdfast.process.removal import discard_folder
 from holdfast.store.host import gone, this_process
 from holdfast.store.strangers import is_run
 
@@ -163,7 +163,7 @@ def swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
         for path in left:
             if os.path.basename(os.path.dirname(path)) == "worktrees":
                 drop_worktrees(where.root, where.location, os.path.basename(path))
-            shutil.rmtree(path, ignore_errors=True)
+            discard_folder(path)
         lost = tuple(item for item in sweep.lost if item.run in {t.row.run for t in goes})
         removed = replace(sweep, goes=goes, contents=tuple(contents.values()), lost=lost)
         return replace(

@@ -20,7 +20,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,6 +29,7 @@ from typing import NamedTuple
 
 from holdfast.errors import EditError, StoreError
 from holdfast.model.glob import parents
+from holdfast.process.removal import remove_folder
 
 CHUNK = 1 << 20
 MAX_PATH_BYTES = 4095
@@ -338,7 +338,7 @@ def clear(root: str, paths: Iterable[str]) -> None:
                 continue
             with opened(parent):
                 if is_directory(parent, name):
-                    shutil.rmtree(name, dir_fd=parent)
+                    remove_folder(name, parent)
                 elif _mode(parent, name) is not None:
                     os.unlink(name, dir_fd=parent)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -34,6 +33,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.plan import COPIES, GATHER, Step, StepId
 from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome
+from holdfast.process.removal import discard_folder
 
 MOST_LOG = 1 << 20
 
@@ -248,7 +248,7 @@ class Bench:
 
     def leave(self) -> None:
         """The run rests: what a disk refused to remove before goes with the directory of the run."""
-        shutil.rmtree(os.path.join(self._world.scratch, self._state.run), ignore_errors=True)
+        discard_folder(os.path.join(self._world.scratch, self._state.run))
         drop_worktrees(self._world.root, self._world.home, self._state.run)
         self._outputs.leave()
 
@@ -256,5 +256,5 @@ class Bench:
 def leftovers(world: World, state: State) -> None:
     """End the processes of a dead engine's run and remove its private directories."""
     world.sweep(f"{state.run}/")
-    shutil.rmtree(os.path.join(world.scratch, state.run), ignore_errors=True)
+    discard_folder(os.path.join(world.scratch, state.run))
     drop_worktrees(world.root, world.home, state.run)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +25,7 @@ from holdfast.model.changeset import Change
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.glob import parents
 from holdfast.ports import File
+from holdfast.process.removal import remove_folder
 from holdfast.process.room import MAX_ARTIFACT_BYTES
 
 # A file younger than this could have changed once more without its stamp telling.
@@ -270,7 +270,7 @@ def _clear(parent: int, name: str) -> bool:
     except FileNotFoundError:
         return False
     if stat.S_ISDIR(found.st_mode):
-        shutil.rmtree(name, dir_fd=parent)
+        remove_folder(name, parent)
         return True
     os.unlink(name, dir_fd=parent)
     return False

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import stat
 import time
 from collections.abc import Collection, Hashable
+
+from holdfast.process.removal import discard_folder, remove_folder
 
 _LASTING = ("home", "tmp", "inputs", "with", "add")  # what every attempt has
 _PRIVATE = stat.S_IFDIR | 0o700
@@ -83,7 +84,7 @@ class Rooms:
     def _remove(self, room: str) -> None:
         for place in _places(room):
             self._stamps.pop(place, None)
-        shutil.rmtree(room, ignore_errors=True)
+        discard_folder(room)
 
 
 def _places(room: str) -> list[str]:
@@ -96,6 +97,6 @@ def _empty(folder: str, but: Collection[str]) -> None:
             if entry.name in but:
                 continue
             if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
+                remove_folder(entry.path)
             else:
                 os.unlink(entry.path)

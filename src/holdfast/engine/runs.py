@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -44,6 +43,7 @@ from holdfast.model.line import PlanVersioned, ReplanAnswered, RunCollected, Run
 from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
 from holdfast.model.secret import holds
 from holdfast.ports import Append, Batch, Store
+from holdfast.process.removal import discard_folder
 
 
 def start_run(
@@ -284,7 +284,7 @@ def supersede(world: World, project: str, line: str, but: RunId | None = None) -
 def _tidy(world: World, run: RunId) -> None:
     """Remove what an ended run may have left: the names of what was removed last can come back."""
     Outputs(world.root, world.journal(run), world.store).all_placed()
-    shutil.rmtree(os.path.join(world.scratch, run), ignore_errors=True)
+    discard_folder(os.path.join(world.scratch, run))
     drop_worktrees(world.root, world.home, run)
 
 

@@ -12,7 +12,6 @@ import asyncio
 import fcntl
 import os
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -33,6 +32,7 @@ from holdfast.gitrepo.git import (
     remove_worktree,
 )
 from holdfast.model.plan import Plan
+from holdfast.process.removal import discard_folder
 
 _FOLDER = "worktrees"
 
@@ -103,14 +103,14 @@ def _fill(copy: Copy, repository: Repository, commit: str) -> None:
 
 def drop_worktree(root: str, home: str, top: str) -> None:
     """Remove a worktree, whatever is left of it, and let git forget it."""
-    shutil.rmtree(top, ignore_errors=True)
+    discard_folder(top)
     with _alone(home) as lock:
         try:
             remove_worktree(find(root), top, lock)
         except ProcessError:
             return  # no git, or no repository any more: what is left is found again by its folder
         folder = os.path.dirname(top)
-        shutil.rmtree(folder, ignore_errors=True)
+        discard_folder(folder)
         _remove_empty(os.path.dirname(folder))
 
 

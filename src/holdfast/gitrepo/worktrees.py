@@ -23,6 +23,7 @@ from holdfast.gitrepo.refs import swap_own
 from holdfast.gitrepo.snapshots import Snapshot, green_mark, take_snapshot
 from holdfast.gitrepo.state import status
 from holdfast.gitrepo.trees import Worktree, own_branch
+from holdfast.process.removal import discard_folder
 
 BRANCH, _READY = "holdfast-branch", "holdfast-ready"
 
@@ -127,7 +128,7 @@ def remove_worktree(
                     )
                 saved = take_snapshot(mine, why=f"before worktree {name} was removed")
             os.unlink(os.path.join(tree.git_dir, _READY))
-        shutil.rmtree(os.path.join(client.home, "worktrees", name), ignore_errors=True)
+        discard_folder(os.path.join(client.home, "worktrees", name))
         if tree is not None:
             at = own_branch(held, tree.branch)
             if branch == "delete" and at is not None:

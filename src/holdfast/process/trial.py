@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,6 +21,7 @@ from holdfast.errors import ProcessError, outside_fault
 from holdfast.model.changeset import Change
 from holdfast.model.digest import Digest
 from holdfast.process.confine import Sandbox, is_within
+from holdfast.process.removal import discard_folder
 
 _LOST = Digest("0" * 64)
 _CLONE = 0x40049409  # FICLONE of linux/fs.h
@@ -53,7 +53,7 @@ class Trial:
             os.mkdir(self.copy, 0o700)
             self._fill("")
         except OSError as error:
-            shutil.rmtree(self.copy, ignore_errors=True)
+            discard_folder(self.copy)
             raise outside_fault(error) or ProcessError(
                 f'"{root}" cannot be copied: {error.strerror}'
             ) from error
@@ -105,7 +105,7 @@ class Trial:
         """Remove the copy, whatever rights a command took away."""
         for _ in self._walk():
             pass
-        shutil.rmtree(self.copy, ignore_errors=True)
+        discard_folder(self.copy)
 
     def _fill(self, below: str) -> None:
         waiting = [below]
