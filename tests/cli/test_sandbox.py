@@ -161,6 +161,72 @@ def test_git_reads_in_a_step_and_what_it_runs_stays_as_it_was(alone: Project, tr
     assert files_of(Path(alone.root) / ".git") == before
 
 
+def test_a_step_makes_no_repository_of_a_submodule(alone: Project) -> None:
+    library = Path(alone.root).parent / "library"
+    library.mkdir()
+    for args in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"],
+    ):
+        subprocess.run(["git", *args], cwd=library, check=True)
+    git(alone, "init", "-q", ".")
+    git(
+        alone,
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(library),
+        "deep/lib",
+    )
+    pointer = alone.read("deep/lib/.git")
+    tricks = [
+        "rm -rf deep/lib/.git",
+        "mv deep/lib deep/other",
+        "mv deep other",
+        "git init -q deep/lib",
+        "git -C deep/lib config core.fsmonitor 'touch /x'",
+    ]
+    alone.plan({"a": {"shell": f"echo x > deep/lib/x; {'; '.join(tricks)}; exit 0"}})
+    assert alone.run().states == {"a": "done"}
+    assert alone.read("deep/lib/.git") == pointer
+    assert alone.read("deep/lib/x") == "x\n"
+    assert "fsmonitor" not in git(alone, "-C", "deep/lib", "config", "--list")
+
+
+def test_a_git_directory_behind_a_link_is_read_only(alone: Project) -> None:
+    git(alone, "init", "-q", ".")
+    for place in (Path(alone.root) / ".g", alone.home / "elsewhere"):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        (Path(alone.root) / ".git").resolve().rename(place)
+        (Path(alone.root) / ".git").unlink(missing_ok=True)
+        (Path(alone.root) / ".git").symlink_to(place)
+        alone.plan(
+            {"a": {"shell": f"echo {place.name}; git config core.fsmonitor 'touch /x'; exit 0"}}
+        )
+        assert alone.run().states == {"a": "done"}
+        assert "fsmonitor" not in (place / "config").read_text()
+
+
+def test_a_worktree_step_stages_and_harms_no_object(alone: Project) -> None:
+    git(alone, "init", "-q", ".")
+    alone.write("a.txt", "a")
+    git(alone, "add", "a.txt")
+    git(alone, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
+    before = files_of(Path(alone.root) / ".git/objects")
+    stage = "echo b > a.txt; git add a.txt; git diff --cached --stat; git stash list"
+    harm = "rm -rf $(git rev-parse --git-common-dir)/objects/*"
+    step = {"shell": f"{stage} && git log --format=%s; {harm}; exit 0", "workspace": "worktree"}
+    guard = {
+        "command": ["git", "diff", "--cached", "--quiet", "--exit-code", "HEAD", "--", "nothing"]
+    }
+    alone.plan({"a": {**step, "effects": "workspace", "guards": [guard]}})
+    assert alone.run().states == {"a": "done"}
+    assert files_of(Path(alone.root) / ".git/objects") == before
+    assert "1 file changed" in alone.ok("logs", "a").out
+
+
 def test_a_step_that_may_write_to_git_commits(alone: Project) -> None:
     git(alone, "init", "-q", ".")
     configure(alone, f"[sandbox]\nwritable = ['{alone.root}/.git']\n")

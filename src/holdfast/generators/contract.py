@@ -20,6 +20,7 @@ from holdfast.process.room import (
     put_file,
     put_tree,
 )
+from holdfast.process.terms import own_objects
 
 ADD = "add"
 HANDOFF = "handoff.json"
@@ -35,6 +36,8 @@ def lay_out(job: Job, engine: Mapping[str, str]) -> dict[str, str]:
     """
     room = job.room
     environment = clean_environment(room, engine, job.env)
+    if job.step.workspace == "worktree":
+        environment.update(own_objects(job.folder, room))
     environment["HOLDFAST_STEP"] = job.step.id
     environment["HOLDFAST_ATTEMPT"] = str(job.attempt)
     environment["HOLDFAST_ROOT"] = job.root

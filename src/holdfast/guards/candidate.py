@@ -12,6 +12,7 @@ from holdfast.model.plan import Guard
 from holdfast.model.strict import strict_json
 from holdfast.ports import Candidate, Job
 from holdfast.process.room import clean_environment, put_file, put_tree
+from holdfast.process.terms import own_objects
 
 
 def name_of(guard: Guard) -> str:
@@ -66,6 +67,7 @@ def environment(candidate: Candidate, job: Job, engine: Mapping[str, str]) -> di
     """What a guard's process is given; HOLDFAST_ARTIFACT names its copy of the candidate."""
     return {
         **clean_environment(job.room, engine, job.env),
+        **(own_objects(job.folder, job.room) if job.step.workspace == "worktree" else {}),
         "HOLDFAST_STEP": job.step.id,
         "HOLDFAST_ATTEMPT": str(job.attempt),
         "HOLDFAST_ROOT": job.root,

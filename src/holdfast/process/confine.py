@@ -137,11 +137,12 @@ def _keys(sandbox: Sandbox) -> Iterator[str]:
 
 
 def _first_missing(path: str) -> str:
-    """A protected path, its folders without links; of several that are not there, the first."""
+    """A protected path without links; of several that are not there, the first."""
     folder, name = os.path.split(os.path.normpath(path))
     folder = os.path.realpath(folder)
     if os.path.isdir(folder):
-        return os.path.join(folder, name)
+        place = os.path.join(folder, name)
+        return os.path.realpath(place) if os.path.islink(place) else place
     return _first_missing(folder)
 
 

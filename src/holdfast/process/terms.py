@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.errors import ProcessError
 from holdfast.process.confine import Sandbox, homes, is_within
 from holdfast.process.limits import Limits
+from holdfast.process.room import private_folder
 from holdfast.process.sandbox import probe_whole
 from holdfast.process.tools import tool_places
 
@@ -20,6 +22,7 @@ _POINTERS = (
     "gitdir",
     "config.worktree",
 )  # of a worktree: where the rest of it is read from
+_WORKTREE = re.compile(r"(?m)^\s*worktree\s*=\s*(.+?)\s*$")
 # What a command that nobody wrote by hand never changes, there or not.
 _OF_OTHERS = (
     ".git",
@@ -83,9 +86,13 @@ def _sandbox(terms: Terms, root: str, folder: str, room: str, path: str) -> Sand
     protected = [os.path.join(folder, name) for name in names]
     if folder != root and not is_within(folder, room):
         # A copy: what is outside of the project is refused later, and git may keep track of what is staged.
-        writable += [*tops, *owned, *(os.path.join(_whole(place), "objects") for place in owned)]
+        writable += [*tops, *owned]
         protected += [os.path.join(top, name) for top in tops for name in names]
         protected += [os.path.join(place, name) for place in owned for name in _POINTERS]
+    elif folder == root:
+        for module in _modules_of(folder):
+            writable += _ways_to(folder, module)
+            protected.append(os.path.join(folder, module, ".git"))
     if terms.written_here:
         protected = [place for place in protected if os.path.lexists(place)]
     given = [place for place in terms.writable if os.path.exists(place)]
@@ -146,3 +153,39 @@ def _own_of(folder: str) -> Iterator[str]:
 def _whole(place: str) -> str:
     """The repository that keeps this of a worktree."""
     return os.path.dirname(os.path.dirname(place))
+
+
+def own_objects(folder: str, room: str) -> dict[str, str]:
+    """Where git puts new objects of a worktree: a private directory, beside those of the repository."""
+    for top in _worktree_of(folder):
+        for place in _own_of(top):
+            theirs = os.path.join(_whole(place), "objects")
+            quoted = theirs.replace("\\", "\\\\").replace('"', '\\"')
+            return {
+                "GIT_OBJECT_DIRECTORY": private_folder(room, "objects"),
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{quoted}"',
+            }
+    return {}
+
+
+def _modules_of(folder: str) -> Iterator[str]:
+    """The submodules of a repository, as its own directory has them: a step can change `.gitmodules`."""
+    modules = os.path.join(folder, ".git", "modules")
+    for top, folders, names in os.walk(modules):
+        if "config" not in names or "HEAD" not in names:
+            continue
+        folders.clear()
+        with open(os.path.join(top, "config"), encoding="utf-8", errors="replace") as file:
+            found = _WORKTREE.search(file.read())
+        if found is None:
+            continue
+        place = os.path.normpath(os.path.join(top, found[1]))
+        if is_within(place, folder) and os.path.isdir(place):
+            yield os.path.relpath(place, folder)
+
+
+def _ways_to(folder: str, path: str) -> Iterator[str]:
+    """Each folder on the way: none of them can be moved away once it is mounted."""
+    for part in path.split("/"):
+        folder = os.path.join(folder, part)
+        yield folder
