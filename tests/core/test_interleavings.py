@@ -31,11 +31,11 @@ def fifty_handoffs() -> list[Told]:
         told(
             f"s{n:02d}",
             n % 4,
-            observed=(Observation(say(5), f"s{n - 1:02d}" if n % 4 else "a.csv", 0.5, ("H1",)),),
+            observed=(Observation(say(2), f"s{n - 1:02d}" if n % 4 else "a.csv", 0.5, ("H1",)),),
             not_done=(Undone(say(2), "no time"),) if n % 5 == 0 else (),
-            uncertainty=say(4) if n % 2 else "",
-            resolves=(say(4),) if n % 3 == 0 else (),
-            testing=(say(4),) if n % 7 == 0 else (),
+            uncertainty=say(2) if n % 2 else "",
+            resolves=(say(2),) if n % 3 == 0 else (),
+            testing=(say(2),) if n % 7 == 0 else (),
             hypotheses={"H1": Trial(chance.choice(STANDINGS))} if n % 9 == 0 else {},
         )
         for n in order

@@ -58,7 +58,7 @@ def test_a_finding_that_stands_on_contested_ones_refutes_nothing() -> None:
 
 @pytest.mark.req("R119")
 def test_a_question_that_others_put_in_other_words_doubts_with_theirs_too() -> None:
-    one = told("a", uncertainty="is it known that stations is online at night and in the cold?")
+    one = told("a", uncertainty="is it known that stations is online at night in the cold?")
     other = told("b", uncertainty="is it known that the station is online at night in the cold?")
     found = folded([one, other], alike)
     assert len(found.uncertainties) == 1

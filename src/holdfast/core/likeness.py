@@ -1,68 +1,44 @@
 """Texts that say the same in nearly the same words.
 
-Two texts are one if their words are alike to at least `LEAST`, as a measure of letters says that is handed
-in, and if they hold the same deciding words: numbers with their units, in the order in which they stand;
-signs of comparison and money, denials, words that have an opposite, names in capital letters. "5 of 7 failed"
-and "6 of 7 failed" are two findings, and so are "p < 0.05" and "p > 0.05", "gauge A" and "gauge B", "enabled"
-and "disabled", however alike their letters are. The order of the other words plays no part, unless the text
-compares: "tides outweigh storms more than winds" is not what it says when turned round. A text joins the
-first one before it that says the same.
+Two texts are one if nothing differs but what says nothing: capital letters, punctuation, words like `the` and
+`in`, the `s` of a plural, "sample of the river" for "river sample". Any other word that one of them has and
+the other has not makes two of them, and so does another order: "5 of 7 failed" and "6 of 7 failed",
+"compression is on" and "compression is off", "5 mW" and "5 MW", "wolves eat deer" and "deer eat wolves" are
+two each. So a line may stand twice that a reader would have taken for one; hardly ever does a text stand for
+another that says something else.
 
-Not every text is compared with every other, so that ten thousand texts cost ten thousand times the same:
-
-    equal texts            are found first, by their words alone
-    the rarest words       two others are compared only if they have the same deciding words and share two
-                           of the rarest words of each: those that the fewest texts hold
-    at most so many        of those that share such a pair the last `_LATEST`, rarest pair first, and of
-                           all pairs together `_CANDIDATES`
-    long texts             beyond `LONG` letters words are counted instead of letters
-
-Each of these looks at the texts and at their order alone, and the order is that of the ledger: when a step
-ended plays no part. Two texts that are not compared stay two, and nothing is lost but a line saved.
+The cost of a text does not depend on how many there are. How alike two are that are one is told by a measure
+that is handed in. When a step ended plays no part: the order of the texts is that of the ledger, and a text
+joins the first one before it that says the same.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain, combinations
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
-LEAST = 0.9
-LONG = 1_000  # letters
+LONG = 1_000  # letters that are compared; of longer texts words are counted
 Alike = Callable[[str, str], float]  # from 0 to 1
 
-_WORD = re.compile(
-    r"[^\W_]+(?:[.,][0-9]+)*|[<>]=?|[=!]=|[≤≥≠$€£¥%°]|(?<![\w.])[-+\N{MINUS SIGN}](?=\.?[0-9])"
-)
-_NAME = re.compile(r"\b[A-Z][A-Z0-9]+\b|(?<=.)\b[A-HJ-Z]\b")  # a letter only if it begins no text
+_COMPARED = re.compile(r"([=!<>]=|[<>=≤≥≠])")
+_APOSTROPHE = re.compile(r"(?<=[^\W\d_])['\N{RIGHT SINGLE QUOTATION MARK}](?=[^\W\d_])")
+_OWNER = re.compile(r"(?<=\w)['\N{RIGHT SINGLE QUOTATION MARK}]s\b")
+_NUMBER = re.compile(r"([^\w.]*)(\.?[0-9](?:[0-9.,]*[0-9])?)(.*)", re.DOTALL)
+_CURLED = "\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}"
+_BEFORE = f"\"'`*([{{«„“”…{_CURLED}"  # what may stand before and behind a word and is no part of it
+_BEHIND = ".,;:!?…)]}»“”*`"
+_QUOTES = f"\"'{_CURLED}"
+_DASHES = frozenset("-–—*•/|&,.;:")
+_OF = "of"
 _UNIT = 3  # letters at the most of a word behind a number that is its unit
-_SIGNS = "< > <= >= == != ≤ ≥ ≠ $ € £ ¥ % ° - + \N{MINUS SIGN}"
-_DENIALS = """
-    no not never none nobody nothing neither nor without cannot fails failed lacks unable
-    cant dont doesnt didnt isnt arent wasnt werent wont wouldnt shouldnt couldnt hasnt havent hadnt
-"""
-_OPPOSITES = """
-    more less fewer greater higher lower larger smaller longer shorter faster slower stronger weaker
-    better worse best worst above below over under before after up down first last
-    rise rises rose rising fall falls fell falling grow grows grew growing shrink shrinks shrank
-    increase increases increased increasing decrease decreases decreased decreasing
-    gain gains gained loss loses lost minimum maximum positive negative true false
-    supports supported refutes refuted passes passed accepted rejected
-"""
-_TURNING_WORDS = """
-    < > <= >= ≤ ≥ than more less fewer greater higher lower larger smaller longer shorter faster slower
-    stronger weaker better worse above below over under before after from causes caused precedes follows
-"""
-_TURNING = frozenset(_TURNING_WORDS.split())  # what stands before one is not what stands behind it
-_DENYING = ("dis", "un", "in", "im", "non", "de", "ir", "a")
-_DECIDING = frozenset(f"{_SIGNS} {_DENIALS} {_OPPOSITES}".split())
-_SMALL_WORDS = """
-    a an and are as at be but by can did do for had has he her his if in is it its may of on or our out per
-    she so the to via was we who you
-"""
-_SMALL = frozenset(_SMALL_WORDS.split())
+_NOTHING_WORDS = "a an the in at is are be it its this that there as also do does has have what"
+_SAYS_NOTHING = frozenset(_NOTHING_WORDS.split())
+_NAME_WORDS = "us who may no or so to up me on am"  # in capital letters: the country, not we
+_SHOUTED = _SAYS_NOTHING | frozenset(_NAME_WORDS.split())
 _EMPTY_WORDS = """
     about also because been both could does each from have into just made many most much only other
     over said same should some such than that their them then there these they this those through
@@ -70,11 +46,6 @@ _EMPTY_WORDS = """
 """
 _EMPTY = frozenset(_EMPTY_WORDS.split())
 _MEANING = 4  # letters of a word that says what a text is about
-_RAREST = 4  # words of which pairs are made
-_LATEST = 4  # that share a pair
-_CANDIDATES = 8  # for one text, and a list more
-_BOTH = [list(combinations(range(words), 2)) for words in range(_RAREST + 1)]
-_SHARED = 0.6  # of the words of both, before letters are compared
 
 
 def equal(one: str, other: str) -> float:
@@ -89,12 +60,6 @@ class Same(NamedTuple):
     alike: float
 
 
-class _Words(NamedTuple):
-    plain: str  # all words in order of the alphabet
-    deciding: str  # those that must be equal
-    free: frozenset[str]  # the others
-
-
 def groups(
     texts: Sequence[str], alike: Alike, apart: Collection[frozenset[int]] = ()
 ) -> list[Same]:
@@ -102,161 +67,101 @@ def groups(
 
     `apart` are pairs of places that somebody keeps apart.
     """
-    read = {text: _read(text) for text in dict.fromkeys(texts)}
-    different = {one.plain: one for one in read.values()}
-    heads = _Heads(_pairs(different), alike, apart)
-    return [heads.joined(place, read[text]) for place, text in enumerate(texts)]
+    before: dict[int, set[int]] = {}  # a text -> those before it, kept apart from it
+    for pair in apart:
+        if max(pair) != min(pair):
+            before.setdefault(max(pair), set()).add(min(pair))
+    keys = {text: _key(text) for text in dict.fromkeys(texts)}
+    heads: dict[tuple[str, ...], list[int]] = {}
+    found: list[Same] = []
+    for place, text in enumerate(texts):
+        mine = heads.setdefault(keys[text], [])
+        others = {found[one].head for one in before[place]} if place in before else ()
+        head = next((one for one in mine if one not in others), place)
+        if head == place:
+            mine.append(place)
+        found.append(Same(head, _likeness(texts[head], text, alike)))
+    return found
 
 
-def _pairs(different: Mapping[str, _Words]) -> dict[str, tuple[int, ...]]:
-    """For each text the pairs of rare words by which others are found, the rarest first.
-
-    A word or a pair that one text alone holds finds nothing, and is left out.
-    """
-    often = Counter(chain.from_iterable([one.free for one in different.values()]))
-    shared = sorted([word for word, times in often.items() if times > 1])
-    shared.sort(key=often.__getitem__)
-    size = len(shared)
-    rank = dict.fromkeys(often, size)
-    rank.update(zip(shared, range(size), strict=True))
-    sides: dict[str, int] = {}
-    pairs: dict[str, list[int]] = {}
-    for plain, deciding, free in different.values():
-        rarest = sorted([rank[word] for word in free])[:_RAREST]
-        side = sides.setdefault(deciding, len(sides)) * size
-        firsts = [(side + one) * size for one in rarest]
-        pairs[plain] = [firsts[a] + rarest[b] for a, b in _BOTH[len(rarest)] if rarest[b] < size]
-    held = Counter(chain.from_iterable(pairs.values()))
-    found = {pair for pair, times in held.items() if times > 1}
-    return {plain: tuple([n for n in mine if n in found]) for plain, mine in pairs.items()}
+def _likeness(one: str, other: str, alike: Alike) -> float:
+    if one == other:
+        return 1.0
+    here, there = sorted(one.casefold().split()), sorted(other.casefold().split())
+    if max(len(one), len(other)) <= LONG:
+        return alike(" ".join(here), " ".join(there))
+    return 2 * (Counter(here) & Counter(there)).total() / (len(here) + len(there))
 
 
-class _Heads:
-    """The texts so far that say what none before them says."""
-
-    def __init__(
-        self, pairs: Mapping[str, Sequence[int]], alike: Alike, apart: Collection[frozenset[int]]
-    ) -> None:
-        self._pairs = pairs
-        self._alike = alike
-        self._apart: dict[int, set[int]] = {}  # a text -> those before it, kept apart from it
-        for pair in apart:
-            if max(pair) != min(pair):
-                self._apart.setdefault(max(pair), set()).add(min(pair))
-        self._head: dict[int, int] = {}  # of those, the head that each joined
-        self._read: dict[int, _Words] = {}
-        self._known: dict[str, Same] = {}  # what equal words joined before
-        self._holding: dict[int, list[int]] = {}  # a pair -> the heads that hold it
-
-    def joined(self, place: int, one: _Words) -> Same:
-        """The head that a text joins; it becomes one if there is none."""
-        found = self._found(place, one)
-        if self._apart:
-            self._head[place] = found.head
-        return found
-
-    def _found(self, place: int, one: _Words) -> Same:
-        known = self._known.get(one.plain)
-        if known is not None and not self._are_apart(known.head, place):
-            return known
-        pairs = self._pairs[one.plain]
-        found = self._first(place, one, pairs) if pairs else None
-        if found is None:
-            found = Same(place, 1.0)
-            self._read[place] = one
-            for pair in pairs:
-                self._holding.setdefault(pair, []).append(place)
-        self._known.setdefault(one.plain, found)
-        return found
-
-    def _first(self, place: int, one: _Words, pairs: Iterable[int]) -> Same | None:
-        plain, _, free = one
-        for other in sorted(self._near(pairs)):
-            said, _, words = self._read[other]
-            shared = 2 * len(free & words) / (len(free) + len(words))
-            if shared < _SHARED or self._are_apart(other, place):
-                continue
-            is_long = max(len(said), len(plain)) > LONG
-            share = shared if is_long else self._alike(said, plain)
-            if share >= LEAST and not _deny(free - words, words - free):
-                return Same(other, share)
-        return None
-
-    def _near(self, pairs: Iterable[int]) -> set[int]:
-        """The heads that a text is compared with."""
-        near: set[int] = set()
-        for pair in pairs:
-            if (holding := self._holding.get(pair)) is not None:
-                near.update(holding[-_LATEST:])
-                if len(near) >= _CANDIDATES:
-                    break
-        return near
-
-    def _are_apart(self, head: int, place: int) -> bool:
-        """Whether a text is kept apart from a head, or from one that joined it."""
-        if place not in self._apart:
-            return False
-        return any(self._head[one] == head for one in self._apart[place])
-
-
-def fits(text: str, others: Sequence[str], alike: Alike) -> bool:
+def fits(text: str, others: Sequence[str]) -> bool:
     """Whether a text says the same as one of the others."""
-    return text in others or groups([*others, text], alike)[-1].head < len(others)
+    return text in others or _key(text) in map(_key, others)
 
 
 def nearest(text: str, others: Sequence[str], most: int) -> list[str]:
     """Those of the others that share the most words with a text; of equally near ones the later first."""
-    words = {*_read(text).plain.split()}
-    share = {one: len(words & {*_read(one).plain.split()}) for one in reversed(others)}
+    words = {*_words(text)} - {_OF}
+    share = {one: len(words.intersection(_words(one))) for one in reversed(others)}
     return sorted(share, key=lambda one: -share[one])[:most]
 
 
 def topics(texts: Sequence[str], most: int) -> list[str]:
     """The words that most of these texts hold, those with no meaning of their own apart."""
-    often = Counter(chain.from_iterable(_read(text).free for text in texts))
+    often = Counter(chain.from_iterable(dict.fromkeys(_words(text)) for text in texts))
     words = [word for word in often if len(word) >= _MEANING and word not in _EMPTY]
     return sorted(words, key=lambda word: (-often[word], -len(word), word))[:most]
 
 
-def _read(text: str) -> _Words:
-    plain = text.casefold()
-    if "'" in plain or "\N{RIGHT SINGLE QUOTATION MARK}" in plain:
-        plain = plain.replace("'", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", "")
-    words = _WORD.findall(plain)
-    stated = [] if "".join(words).isalpha() else _numbers(words)
-    free = frozenset(words)
-    if len(stated) <= 1 and _TURNING.isdisjoint(free):
-        words.sort()
-    if plain != text:
-        stated += sorted(_NAME.findall(text))
-    deciding = [] if _DECIDING.isdisjoint(free) else sorted(_DECIDING & free)
-    if deciding or stated:
-        stated = [*deciding, *stated]
-        free = free.difference([word.casefold() for word in stated])
-    return _Words(" ".join(words), " ".join(stated), free)
+def _key(text: str) -> tuple[str, ...]:
+    """The same for texts that say the same."""
+    words = _words(text)
+    if _OF in words:
+        for place in range(1, len(words) - 1):
+            if words[place] == _OF:  # sample of the river, river sample
+                words[place - 1], words[place + 1] = words[place + 1], words[place - 1]
+        words = [word for word in words if word != _OF]
+    return tuple(words or [text])
 
 
-def _numbers(words: Sequence[str]) -> list[str]:
-    """The numbers of a text in their order, each with its unit."""
-    found = []
-    for place, word in enumerate(words):
-        if word.isalpha() or not word[0].isalnum():
-            continue
-        found.append(word)
-        behind = words[place + 1] if place + 1 < len(words) else ""
-        if behind.isalpha() and len(behind) <= _UNIT and behind not in _SMALL:
-            found.append(behind)
-    return found
+def _words(text: str) -> list[str]:
+    """What a text says: its words, without those that say nothing."""
+    if _COMPARED.search(text):
+        text = _COMPARED.sub(r" \1 ", text)
+    if "'" in text or _CURLED[1] in text:
+        text = _APOSTROPHE.sub("", _OWNER.sub("", text))
+    said: list[str] = []
+    is_behind_number = False
+    for chunk in text.removeprefix("A ").split():  # anywhere else a name: gauge A
+        words, word, is_number = _read(chunk)
+        is_unit = is_behind_number and len(word) <= _UNIT and word.isalpha() and words
+        said += (word,) if is_unit else words  # capital letters of a unit say something: mW, MW
+        is_behind_number = is_number
+    return said
 
 
-def _deny(here: Collection[str], there: Collection[str]) -> bool:
-    """Whether a word of one side is the denial of a word of the other: enabled, disabled."""
-    return any(
-        word.endswith(rest) and word != denied
-        for mine, words in ((here, there), (there, here))
-        for denied in words
-        if denied.startswith(_DENYING)
-        for denying in _DENYING
-        if denied.startswith(denying) and len(rest := denied[len(denying) :]) >= _MEANING
-        for word in mine
-    )
+@lru_cache(maxsize=65_536)
+def _read(chunk: str) -> tuple[tuple[str, ...], str, bool]:
+    """The words that stand together, without the marks around them; and whether that is a mere number."""
+    word = chunk.lstrip(_BEFORE).rstrip(_BEHIND)
+    if word[-1:] in _QUOTES and not word[-2:-1].isdigit():  # 5' and 5" are lengths
+        word = word.rstrip(_QUOTES).rstrip(_BEHIND)
+    found = _NUMBER.fullmatch(word)
+    if found is not None:
+        return tuple(filter(None, found.groups())), word, not found[3]
+    if _DASHES.issuperset(word):
+        return (), word, False
+    plain = word.casefold()
+    if word.isupper() and (len(word) == 1 or plain in _SHOUTED):
+        return (word,), word, False
+    return (() if plain in _SAYS_NOTHING else (_singular(plain),)), word, False
+
+
+def _singular(word: str) -> str:
+    """A word without the `s` of a plural; names with signs or digits in them have none."""
+    if len(word) <= 3 or word[-1] != "s" or not word.isalpha():  # noqa: PLR2004 - as in gas
+        return word
+    if word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    return word[:-2] if word.endswith(("ches", "shes", "sses", "xes")) else word[:-1]

@@ -143,7 +143,7 @@ class _Told:
         """The id that is meant, if it is shortened; and what is wrong with the name."""
         is_asked = place in _QUESTIONS
         if is_asked and not is_question(name):
-            if not _ENTRY.fullmatch(name) and fits(name, self._texts, self._alike):
+            if not _ENTRY.fullmatch(name) and fits(name, self._texts):
                 return "", ""
             return "", f"which is no question that was raised before it; {self._near(name)}"
         begins = [one for one in self.entries if one.startswith(name)]

@@ -35,7 +35,7 @@ from holdfast.ports import Store
 
 LEAST = 1_000  # handoffs and findings that are worth a file
 _FOLDER = "ledgers"
-_FORM = 3  # of the rows, and of the rules by which a ledger is folded
+_FORM = 4  # of the rows, and of the rules by which a ledger is folded
 T = TypeVar("T")
 _Row = Sequence[Json]
 
