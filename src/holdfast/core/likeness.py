@@ -45,7 +45,7 @@ _EMPTY_WORDS = """
     very were what when where which while will with would your
 """
 _EMPTY = frozenset(_EMPTY_WORDS.split())
-_MEANING = 4  # letters of a word that says what a text is about
+_TOPIC = re.compile(r"[^\W\d_]{4,}")  # a word that says what a text is about
 
 
 def equal(one: str, other: str) -> float:
@@ -107,8 +107,9 @@ def nearest(text: str, others: Sequence[str], most: int) -> list[str]:
 
 def topics(texts: Sequence[str], most: int) -> list[str]:
     """The words that most of these texts hold, those with no meaning of their own apart."""
-    often = Counter(chain.from_iterable(dict.fromkeys(_words(text)) for text in texts))
-    words = [word for word in often if len(word) >= _MEANING and word not in _EMPTY]
+    held = (dict.fromkeys(_TOPIC.findall(text.casefold())) for text in texts)
+    often = Counter(chain.from_iterable(held))
+    words = [word for word in often if word not in _EMPTY]
     return sorted(words, key=lambda word: (-often[word], -len(word), word))[:most]
 
 
