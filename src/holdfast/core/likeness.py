@@ -113,6 +113,7 @@ def topics(texts: Sequence[str], most: int) -> list[str]:
     return sorted(words, key=lambda word: (-often[word], -len(word), word))[:most]
 
 
+@lru_cache(maxsize=65_536)  # what a run told is folded again for each step that is told of it
 def _key(text: str) -> tuple[str, ...]:
     """The same for texts that say the same."""
     words = _words(text)
