@@ -448,6 +448,7 @@ def test_doctor_says_what_is_in_force(alone: Project) -> None:
     checks = {c["name"]: c["words"] for c in alone.call("doctor", "--json").json["checks"]}
     assert "bubblewrap" in checks["sandbox"]
     assert "no network" in checks["sandbox"]
+    assert "system calls" in checks["sandbox"]
     assert "processes 4096" in checks["sandbox limits"]
     configure(alone, "[sandbox]\nnetwork = true\nprocesses = 99\n")
     checks = {c["name"]: c["words"] for c in alone.call("doctor", "--json").json["checks"]}

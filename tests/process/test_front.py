@@ -15,6 +15,7 @@ from holdfast.errors import EditError, ProcessError
 from holdfast.process import landlock, restrain
 from holdfast.process.confine import Sandbox
 from holdfast.process.front import call
+from holdfast.process.syscalls import call_filter
 from holdfast.process.trial import Trial
 from holdfast.process.unpack import unpack
 
@@ -211,6 +212,10 @@ def test_landlock_holds_writes_homes_and_tcp(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "mine", "other", "secret"]
     assert done.stdout == b""
     assert done.stderr.count(b"Permission denied") >= 5, done.stderr
+    if call_filter():
+        words = restrain.words(Sandbox())
+        odd = call([*words, "unshare", "--user", "true"], cwd="/", confine="never")
+        assert b"Operation not permitted" in odd.stderr
 
 
 # --- archives -------------------------------------------------------------------------------------
