@@ -386,7 +386,7 @@ class Archive:
 def _no_export(path: str) -> UsageError:
     return UsageError(
         f"'{path}' is no export of holdfast",
-        hint="'holdfast export RUN FILE' writes one; plans of other tools cannot be imported yet",
+        hint="'holdfast export RUN FILE' writes one; plans are files of YAML, JSON or Python",
     )
 
 
