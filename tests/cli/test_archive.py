@@ -4,6 +4,9 @@ import hashlib
 import io
 import json
 import shutil
+import stat
+import struct
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -274,7 +277,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project.root / "run.zip"
 
 
-@pytest.mark.req("R68")
+@pytest.mark.req("D34", "R68")
 def test_bad_files_are_refused_and_nothing_is_written(project: Project, good: Path) -> None:
     for name, (spoil, _) in BAD.items():
         entries = unpacked(good)
@@ -287,6 +290,80 @@ def test_bad_files_are_refused_and_nothing_is_written(project: Project, good: Pa
         assert told["result"] == "refused", name
         assert BAD[name][1] in told["errors"][0], (name, told["errors"])
     assert not project.store.exists() or not list(project.store.glob("blobs/??/*"))
+
+
+def _hollow(entries: Entries) -> None:
+    """A content of zeros under its right name, larger than the file by far."""
+    zeros = bytes(200 << 20)
+    digest = hashlib.sha256(zeros).hexdigest()
+    entries[f"contents/{digest[:2]}/{digest}"] = zeros
+
+
+def _long(entries: Entries, start: str) -> None:
+    _edit(entries, start, lambda old: old.replace(b"{", b"{" + b" " * (33 << 20), 1))
+
+
+BOMBS: dict[str, tuple[Callable[[Entries], None], str]] = {
+    "hollow": (_hollow, "unpacks to"),
+    "head": (lambda e: _long(e, "holdfast.json"), "its holdfast.json is too large"),
+    "event": (lambda e: _long(e, "journals/"), "has an event that is too large"),
+    "nested": (lambda e: e.update({"nested.zip": b"PK"}), "does not belong"),
+}
+
+
+def _linked(path: Path, entries: Entries, kind: int, to: str) -> None:
+    """Entries that say they are links or devices; the first has a name that is a content's."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in entries.items():
+            info = zipfile.ZipInfo(name)
+            is_content = name.startswith("contents/")
+            info.external_attr = (kind | 0o777) << 16 if is_content else 0
+            file.writestr(info, to if is_content else content)
+
+
+def _endless(path: Path) -> None:
+    """A listing of more than a million names, and nothing else."""
+    line = struct.pack("<4s6H3L5H2L", b"PK\1\2", *[0] * 9, 1, *[0] * 6) + b"x"
+    listing = line * 1_500_000
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(listing), 0, 0)
+    path.write_bytes(listing + end)
+
+
+@pytest.mark.req("D34", "R68")
+def test_hostile_archives_are_refused_within_their_limits(project: Project, good: Path) -> None:
+    for name, (spoil, _) in BOMBS.items():
+        entries = unpacked(good)
+        spoil(entries)
+        packed(project.root / f"{name}.zip", entries)
+    said = {f"{name}.zip": words for name, (_, words) in BOMBS.items()}
+    for name, kind in (("link", stat.S_IFLNK), ("device", stat.S_IFCHR)):
+        _linked(project.root / f"{name}.zip", unpacked(good), kind, str(project.root / "MARK"))
+        said[f"{name}.zip"] = "not what its name says"
+    _endless(project.root / "listing.zip")
+    said["listing.zip"] = "it lists too much"
+    with tarfile.open(project.root / "tape.tar", "w") as tape:
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "../.."
+        tape.addfile(link)
+    said["tape.tar"] = "no export"
+    before = sorted(project.folder.rglob("*"))
+    answer = project.call("import", *said, "--json")
+    assert answer.code == 2, answer.err
+    told = {item["file"]: item["errors"][0] for item in answer.json["files"]}
+    assert {name for name in said if said[name] not in told[name]} == set(), told
+    left = [path for path in sorted(project.folder.rglob("*")) if path not in before]
+    assert [path for path in left if project.store not in (path, *path.parents)] == []
+    assert not list(project.store.glob("blobs/??/*"))
+
+
+def test_a_person_may_let_a_file_unpack_to_more(project: Project, good: Path) -> None:
+    entries = unpacked(good)
+    _hollow(entries)
+    packed(project.root / "hollow.zip", entries)
+    refused = project.call("import", "hollow.zip")
+    assert refused.code == 2
+    assert "--max-size allows more" in refused.err
+    project.ok("import", "hollow.zip", "--max-size", "300MB")
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["listed", "older"])

@@ -24,6 +24,20 @@ def test_a_failed_command_is_tried_again_with_what_it_said(project: Project) -> 
     assert "second" in second["feedback"]
 
 
+def test_tests_that_fail_as_a_guard_are_named_and_counted(project: Project) -> None:
+    """However much was said after them; a model that tries again is told the same."""
+    report = "FAILED t.py::a - no\\n== 1 failed, 39 passed in 0.10s ==\\n"
+    project.write("test.sh", f"printf '{report}'; seq 2000; exit 1\n")
+    guards = [{"command": ["sh", "test.sh"]}]
+    body = 'cat "${HOLDFAST_FEEDBACK:-/dev/null}" > told; echo x'
+    project.plan({"s": {"shell": project.sh(body), "guards": guards, "retries": 1}})
+    run = project.call("run")
+    assert run.code == 1
+    told = "1 failed of 40 tests: t.py::a"
+    for said in (run.err, run.out, project.ok("why", "s", "--run", "@").out, project.read("told")):
+        assert told in said
+
+
 @pytest.mark.req("R59", "E10", "E17")
 def test_what_stands_below_a_failure_is_skipped_and_other_branches_go_on(project: Project) -> None:
     project.plan(

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.process.terms import Terms
 from tests.cli.project import Project, finish, until
+from tests.cli.test_graph_files import digest, employ, put
 
 
 @pytest.fixture(autouse=True)
@@ -285,11 +286,13 @@ def test_an_environment_that_a_step_wrote_shows_no_hidden_place(alone: Project) 
     keys = alone.home / "keys"
     (keys / "bin").mkdir(parents=True)
     (keys / "key").write_text("secret")
-    forge = f"mkdir -p .venv/bin; echo 'home = {keys}/bin' > .venv/pyvenv.cfg"
-    look = {"needs": ["one"], "shell": f"cat {keys}/key; exit 0"}
+    named = "".join(f"home = {place}\\n" for place in (f"{keys}/bin", alone.store / "shims"))
+    forge = f"mkdir -p .venv/bin; printf '{named}' > .venv/pyvenv.cfg"
+    look = {"needs": ["one"], "shell": f"cat {keys}/key; ls .holdfast | grep -v scratch; exit 0"}
     alone.plan({"one": {"shell": forge}, "two": look})
-    assert alone.run().states == {"one": "done", "two": "done"}
-    assert alone.ok("show", "two").out.strip() == ""
+    for words in ((), ("--force",)):  # the second finds it from the beginning
+        assert alone.run(*words).states == {"one": "done", "two": "done"}
+        assert alone.ok("show", "two").out.strip() == ""
 
 
 TAKING = """
@@ -408,26 +411,28 @@ def test_no_sandbox_is_a_person_s_word_and_is_told(alone: Project) -> None:
     assert "unconfined" in done.err
 
 
-REFUSED = """
-from holdfast.process.terms import Terms
-for written_here, sandbox in ((True, True), (False, False), (False, True)):
-    terms = Terms(written_here=written_here, sandbox=sandbox)
-    found = terms.sandbox_for("/tmp", "/tmp", "/tmp/room", "/bin")
-    print(found is not None)
-"""
-
-
 def test_commands_that_nobody_here_wrote_are_refused_without_a_sandbox(alone: Project) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", REFUSED],
-        env=alone.environment({"PATH": bare_path(alone)}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "True\nFalse\n"
-    assert "commands that nobody here wrote need a sandbox" in done.stderr
-    assert "--no-sandbox" in done.stderr
+    """Though a person approved the plan, and though Landlock would hold some of it."""
+    put(alone)
+    employ(alone)
+    words = ("run", "graph.json", "--trust", digest(alone))
+    bare = {"PATH": bare_path(alone)}
+    refused = alone.call(*words, env=bare)
+    assert refused.code == 1
+    assert "commands that nobody here wrote need a sandbox" in refused.out
+    assert "bubblewrap (bwrap) is not installed" in refused.out
+    assert "--no-sandbox" in refused.out
+    assert alone.ran() == []
+    assert "need a sandbox" in alone.call("resume", "-f", "graph.json", env=bare).out
+    assert alone.ran() == []
+    taken = alone.call("run", "graph.json", "--no-sandbox", env=bare)
+    assert taken.code == 0, taken
+    assert taken.err.count("unconfined;") == 1
+    assert alone.ran() == ["check", "write"]
+    shown = alone.ok("show", "-f", "graph.json", "write", "--json").json
+    assert shown["confined"] is False
+    assert alone.run("graph.json", "--force").states == {"write": "done", "check": "done"}
+    assert alone.ok("show", "-f", "graph.json", "write", "--json").json["confined"] is True
 
 
 def test_what_a_stranger_s_command_may_not_change_is_wider(tmp_path: Path) -> None:
@@ -448,6 +453,7 @@ def test_doctor_says_what_is_in_force(alone: Project) -> None:
     checks = {c["name"]: c["words"] for c in alone.call("doctor", "--json").json["checks"]}
     assert "bubblewrap" in checks["sandbox"]
     assert "no network" in checks["sandbox"]
+    assert "system calls" in checks["sandbox"]
     assert "processes 4096" in checks["sandbox limits"]
     configure(alone, "[sandbox]\nnetwork = true\nprocesses = 99\n")
     checks = {c["name"]: c["words"] for c in alone.call("doctor", "--json").json["checks"]}

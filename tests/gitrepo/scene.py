@@ -78,7 +78,7 @@ def everything(at: Scene) -> Iterator[str]:
     yield from _refs(client, tree, at)
     gitrepo.collect(client, keep=1, age=0)
     yield "collect"
-    gitrepo.remove_worktree(client, "fix", changed="save", branch="delete")
+    gitrepo.remove_worktree(client, "fix", changed="save", ignored="drop", branch="delete")
     yield "remove_worktree"
 
 

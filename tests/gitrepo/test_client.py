@@ -5,6 +5,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -199,6 +200,38 @@ def test_branches_are_worked_on_at_once_and_apart(at: Scene) -> None:
     assert not os.path.exists(trees[0].folder)
     gitrepo.remove_worktree(client, "w0")
     assert [tree.name for tree in gitrepo.list_worktrees(client)] == ["w1", "w2"]
+
+
+@pytest.mark.parametrize("changed", ["refuse", "save"])
+def test_no_worktree_is_removed_with_what_no_snapshot_holds(at: Scene, changed: Any) -> None:
+    client = at.client()
+    tree = gitrepo.add_worktree(client, "fix", "holdfast/fix", "main")
+    inside, ignored = Path(tree.folder) / "deep/inside", Path(tree.folder) / "ignored"
+    inside.mkdir(parents=True)
+    git(inside, "init", "-q", ".")
+    (inside / "work").write_text("weeks of work\n")
+    with pytest.raises(EditError, match='repositories of their own inside: "deep/inside"'):
+        gitrepo.remove_worktree(client, "fix", changed=changed, ignored="drop")
+    inside.rename(at.folder / "moved")
+    ignored.mkdir()
+    for number in range(7):
+        (ignored / f"{number}").write_text("made\n")
+    with pytest.raises(EditError, match='files that git ignores: "ignored/"'):
+        gitrepo.remove_worktree(client, "fix", changed=changed)
+    assert sorted(path.name for path in ignored.iterdir()) == [str(n) for n in range(7)]
+    gitrepo.remove_worktree(client, "fix", changed=changed, ignored="drop")
+    assert not os.path.exists(tree.folder)
+    assert (at.folder / "moved/work").read_text() == "weeks of work\n"
+
+
+def test_a_submodule_that_was_never_filled_keeps_no_worktree(at: Scene) -> None:
+    client = at.client()
+    tree = gitrepo.add_worktree(client, "fix", "holdfast/fix", "main")
+    words = f"160000,{gitrepo.resolve(client, 'main')},module"
+    git(Path(tree.folder), "update-index", "--add", "--cacheinfo", words)
+    (Path(tree.folder) / "module").mkdir()
+    gitrepo.remove_worktree(client, "fix", changed="save")
+    assert not os.path.exists(tree.folder)
 
 
 @pytest.mark.req("R143")

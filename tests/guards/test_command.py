@@ -30,6 +30,20 @@ def test_another_code_rejects_with_the_last_8_kb_of_both_streams(project: Projec
     assert 8000 < len(verdict.feedback) <= 8192
 
 
+PYTEST = "FAILED t.py::a - no\\nERROR t.py::b\\n== 1 failed, 38 passed, 1 error in 0.10s ==\\n"
+
+
+@pytest.mark.req("R142")
+def test_a_rejection_by_a_test_program_begins_with_what_failed(project: Project) -> None:
+    guard = sh(f"printf '{PYTEST}'; yes 123456789 | head -n 2000; exit 1")
+    verdict = judge(project, COMMAND, guard, candidate(""))
+    first, _, rest = verdict.feedback.partition("\n\n")
+    assert first == "1 failed, 1 broken of 40 tests: t.py::a, t.py::b"
+    assert "FAILED" not in rest, "of the output itself the end alone is kept"
+    fatal = judge(project, COMMAND, sh(f"printf '{PYTEST}'; exit 3", fatal_on=(3,)), candidate(""))
+    assert (fatal.call, fatal.feedback.partition("\n\n")[0]) == ("fatal", first)
+
+
 def test_a_rejection_without_output_says_its_code(project: Project) -> None:
     guard = Guard("command", "false")
     assert judge(project, COMMAND, guard, candidate("")) == rejected(

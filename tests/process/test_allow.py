@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from holdfast.process.confine import Sandbox
 from holdfast.process.front import call
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+WITH_RG = {"PATH": f"{ENV['PATH']}:{os.path.dirname(sys.executable)}"}  # it comes with a package
 RULES = tuple(
     Rule.of(text) for text in ("ls", "cat", "git status", "find", "sed", "awk", "grep", "echo")
 )
@@ -71,6 +73,80 @@ def test_hostile_lines_start_nothing(workspace: Path, line: str) -> None:
     with pytest.raises(ProcessError):
         call(line, cwd=str(workspace), env={"PATH": hostile_path}, allow=RULES, confine="never")
     assert not (workspace / "MARK").exists()
+
+
+WIDE = tuple(
+    Rule.of(text)
+    for text in ("git", "git grep", "git archive", "git ls-remote", "find", "rg", "sort", "tar")
+)
+ODD = [
+    "git grep -O./ls a",
+    "git grep -nO./ls a",
+    "git grep --open-files-in-pager=./ls a",
+    "git grep --ope=./ls a",
+    "git ls-remote --u='touch MARK;' .",
+    "git ls-remote --upload-pack 'touch MARK;' .",
+    "git archive -o MARK HEAD",
+    "git archive -oMARK HEAD",
+    "git archive --remote=. HEAD",
+    "git log -1 --outp=MARK",
+    "git diff --o=MARK HEAD",
+    "git diff --no-index --output MARK f ls",
+    "git show --ext-diff",
+    "git config alias.x '!touch MARK'",
+    "git x",
+    "git difftool -y -x 'touch MARK'",
+    "git bisect run touch MARK",
+    "git -c core.pager='touch MARK' -p log",
+    "tar -cf MARK f",
+    "tar cf MARK f",
+    "tar -cf /dev/null -vI./ls f",
+    "tar cIf ./ls /dev/null f",
+    "tar --use=./ls -cf /dev/null f",
+    "sort -o MARK f",
+    "sort -no MARK f",
+    "sort -k -- -oMARK f",
+    "sort --outp=MARK f",
+    "sort --compress-program=./ls f",
+    "rg --pre ./ls a",
+    "rg --pre=./ls a",
+    "rg -z a",
+    "rg --hostname-bin ./ls a",
+    "find . -fprint0 MARK",
+    "find . -name f -okdir ./ls",
+]
+
+
+@pytest.mark.req("D38", "R142")
+@pytest.mark.parametrize("line", ODD)
+def test_options_that_nobody_knows_to_be_harmless_must_stand_in_the_rule(
+    workspace: Path, line: str
+) -> None:
+    with pytest.raises(ProcessError, match="is not allowed"):
+        call(line, cwd=str(workspace), env=WITH_RG, allow=WIDE, confine="never")
+    assert not (workspace / "MARK").exists()
+    words = parse_line(line)
+    assert allowed(words, (Rule.of(line),), str(workspace), WITH_RG)[1:] == words[1:]
+
+
+@pytest.mark.req("R142")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git log --oneline -3 -- f",
+        "git diff -U5 --stat HEAD",
+        "git grep -n -e a",
+        "git status --short",
+        "sort -k2,2 -rn f",
+        "sort --reverse f",
+        "rg -n -g '*.py' -A2 a",
+        "rg --files",
+        "find . -type f -mtime -7 -not -name '*.pyc'",
+    ],
+)
+def test_options_that_only_look_pass(workspace: Path, line: str) -> None:
+    words = parse_line(line)
+    assert allowed(words, WIDE, str(workspace), WITH_RG)[1:] == words[1:]
 
 
 @pytest.mark.req("D38", "R142")

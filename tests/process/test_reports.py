@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ProcessError
-from holdfast.process.reports import Report, read_report
+from holdfast.process.reports import Report, failures, read_report
 
 CASES = {
     "pytest": (
@@ -132,3 +132,12 @@ def test_anything_is_read_without_an_error(output: bytes) -> None:
 def test_a_long_hostile_line_is_read_in_passing() -> None:
     for piece in (b"1 a", b"1 passed, ", b"= ", b"({", b"(1", b"--- FAIL: ", b"\x1b["):
         read_report(piece * 2_000_000)
+
+
+def test_failures_are_a_sentence_with_some_of_their_names() -> None:
+    assert failures(Report(passed=3, skipped=2)) == ""
+    assert failures(Report(failed=2, passed=3)) == "2 failed of 5 tests"
+    names = ("x" * 200, *(f"n{number}" for number in range(11)))
+    told = failures(Report(failed=12, names=names))
+    assert told.startswith(f"12 failed of 12 tests: {'x' * 120}…, n0, ")
+    assert told.endswith(", n8 and 2 more")

@@ -1,9 +1,12 @@
 """What a command in a sandbox can touch and use up, by effect."""
 
 import asyncio
+import ctypes
 import os
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +106,115 @@ def test_it_has_no_privileges_and_cannot_reach_the_kernel(said: Said, tmp_path: 
     assert b"NoNewPrivs:\t1" in done.stdout
     assert done.stderr.count(b"\n") >= len(before) + 1, done.stderr
     assert [Path(path).read_bytes() for path in tried if os.path.exists(path)] == before
+
+
+# The numbers of add_key, request_key, keyctl, io_uring_setup, bpf, perf_event_open, userfaultfd, clone
+# and clone3.
+CALLS = {
+    "x86_64": (248, 249, 250, 425, 321, 298, 323, 56, 435),
+    "aarch64": (217, 218, 219, 425, 280, 241, 282, 220, 435),
+}
+ASK = f"""
+import ctypes, errno, os, socket, subprocess, threading
+(add_key, request_key, keyctl, io_uring_setup, bpf, perf_event_open, userfaultfd, clone,
+ clone3) = {CALLS.get(os.uname().machine)}
+libc = ctypes.CDLL(None, use_errno=True)
+def ask(*words):
+    return errno.errorcode[ctypes.get_errno()] if libc.syscall(*words) < 0 else "made"
+def family(number):
+    try:
+        socket.socket(number, socket.SOCK_DGRAM).close()
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "made"
+"""
+
+
+@pytest.fixture
+def _filtered() -> None:
+    if os.uname().machine not in CALLS:
+        pytest.skip(f"no filter of calls is known for {os.uname().machine}")
+
+
+def asked(said: Said, what: str, sandbox: Sandbox) -> list[str]:
+    script = f"python3 - <<'END'\n{ASK}\nprint({what})\nEND"
+    done = said(script, sandbox, cwd="/")
+    assert done.code == 0, done.stderr.decode()
+    return done.stdout.decode().split()
+
+
+def in_thread(work: Callable[[], None]) -> None:
+    """Keyrings belong to a thread: what it joins is gone with it."""
+    with ThreadPoolExecutor(1) as alone:
+        alone.submit(work).result()
+
+
+@pytest.mark.usefixtures("_filtered")
+def test_the_keys_of_whoever_started_it_are_out_of_reach(said: Said) -> None:
+    add, _, control, *_ = CALLS[os.uname().machine]
+    libc = ctypes.CDLL(None, use_errno=True)
+    name = f"holdfast-{os.getpid()}"
+
+    def work() -> None:
+        session = ctypes.c_int(-3)
+        if libc.syscall(control, 1, None) < 0:
+            pytest.skip("this machine has no keyrings")
+        assert libc.syscall(add, b"user", name.encode(), b"secret", 6, session) > 0
+        assert name in Path("/proc/keys").read_text()
+        calls = (
+            f"ask(request_key, b'user', b'{name}', 0, 0)",
+            "ask(add_key, b'user', b'x', b'y', 1, ctypes.c_int(-3))",
+            "ask(keyctl, 0, ctypes.c_int(-3), 0)",
+        )
+        assert asked(said, ", ".join(calls), Sandbox()) == ["EPERM"] * 3
+        assert said("cat /proc/keys", Sandbox(), cwd="/").stdout == b""
+
+    in_thread(work)
+
+
+@pytest.mark.usefixtures("_filtered")
+@pytest.mark.parametrize("network", [False, True])
+def test_only_sockets_that_the_network_namespace_holds_can_be_made(
+    said: Said, network: bool
+) -> None:
+    """Neither those of the machine above (40) nor of the kernel's ciphers (38) or others (15, 29, 43)."""
+    found = asked(said, "*map(family, (1, 2, 16, 15, 29, 38, 40, 43))", Sandbox(network=network))
+    assert found == ["made"] * 3 + ["EAFNOSUPPORT"] * 5
+
+
+@pytest.mark.usefixtures("_filtered")
+def test_it_becomes_root_of_nothing_and_reaches_no_odd_corner_of_the_kernel(said: Said) -> None:
+    calls = (
+        *(f"ask({name}, 0, 0, 0, 0, 0)" for name in ("bpf", "perf_event_open", "userfaultfd")),
+        "ask(io_uring_setup, 1, ctypes.create_string_buffer(200))",
+        *(f"libc.unshare({flag}) and ctypes.get_errno()" for flag in (0x10000000, 0x20000)),
+        "ask(clone, 0x10000000 | 17, 0, 0, 0, 0)",
+        "ask(clone3, 0, 0)",
+        "ask(700)",
+        "subprocess.run(['true']).returncode",
+        "threading.Thread(target=int).start()",
+    )
+    found = asked(said, ", ".join(calls), Sandbox())
+    assert found == [*["EPERM"] * 4, "1", "1", "EPERM", "ENOSYS", "ENOSYS", "0", "None"]
+
+
+def test_nobody_listens_where_it_cannot_write(said: Said, tmp_path: Path) -> None:
+    for name in ("shown", "mine"):
+        (tmp_path / name).mkdir()
+    sandbox = Sandbox(readable=(str(tmp_path / "shown"),), writable=(str(tmp_path / "mine"),))
+    reach = "import socket; socket.socket(socket.AF_UNIX).connect('s'); print('reached')"
+    script = f'cd {tmp_path}/NAME; python3 -c "{reach}"; ls'
+    with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as other:
+        for server, name in ((one, "shown"), (other, "mine")):
+            server.bind(str(tmp_path / name / "s"))
+            server.listen()
+        hidden = said(script.replace("NAME", "shown"), sandbox, cwd="/")
+        assert hidden.stdout == b"s\n", hidden
+        assert b"Connection refused" in hidden.stderr
+        own = said(script.replace("NAME", "mine"), sandbox, cwd="/")
+        assert own.stdout == b"reached\ns\n", own
+        named = replace(sandbox, readable=(*sandbox.readable, str(tmp_path / "shown/s")))
+        assert said(script.replace("NAME", "shown"), named, cwd="/").stdout == b"reached\ns\n"
 
 
 @pytest.mark.req("C35")

@@ -38,7 +38,7 @@ from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import Event
 from holdfast.model.line import RunImported, named_in
 from holdfast.ports import Append, Batch, Facts, RunRow, Store
-from holdfast.store.archive import MAX_BYTES, Archive, Selection, write_archive
+from holdfast.store.archive import Archive, Selection, write_archive
 
 
 @click.command(
@@ -241,7 +241,9 @@ def _whole(store: Store) -> Selection:
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option(
-    "--max-size", type=Size(), default=MAX_BYTES, help="Refuse files that unpack to more (20GB)."
+    "--max-size",
+    type=Size(),
+    help="What a file may unpack to (20GB, or 100 times its size if that is less).",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before a back-up with unfinished runs.")
 @click.option(
@@ -259,7 +261,7 @@ def _whole(store: Store) -> Selection:
 @json_option
 def import_(
     files: tuple[str, ...],
-    max_size: int,
+    max_size: int | None,
     form: str,
     target: str | None,
     plan: str | None,
@@ -303,7 +305,9 @@ def import_(
     return 2 if refused else 0
 
 
-def _import(where: Place, path: str, max_bytes: int, *, yes: bool, quiet: bool) -> dict[str, Json]:
+def _import(
+    where: Place, path: str, max_bytes: int | None, *, yes: bool, quiet: bool
+) -> dict[str, Json]:
     with Archive.open(path, max_bytes) as archive:
         _check_runs(archive)
         answer = _describe(archive, path)

@@ -126,6 +126,7 @@ def _sandbox() -> Iterator[Check]:
     from holdfast.config.sandbox import read_terms
     from holdfast.process import cgroup, landlock
     from holdfast.process.sandbox import probe_whole
+    from holdfast.process.syscalls import call_filter
 
     fix = "install bubblewrap, and allow user namespaces"
     found = probe_whole()
@@ -135,11 +136,10 @@ def _sandbox() -> Iterator[Check]:
         yield Check("sandbox", "fix", error.message, error.hint or "mend that file")
         return
     if found.sandbox:
-        network = "network as of this machine" if terms.network else "no network"
-        words = (
-            f"bubblewrap ({found.program}): own processes, read-only root, hidden homes, {network}"
-        )
-        yield Check("sandbox", "ok", words)
+        parts = ["own processes, read-only root, hidden homes"]
+        parts.append("network as of this machine" if terms.network else "no network")
+        parts.append("filtered system calls" if call_filter() else "system calls not filtered here")
+        yield Check("sandbox", "ok", f"bubblewrap ({found.program}): {', '.join(parts)}")
     elif landlock.version():
         words = f"Landlock {landlock.version()} alone, commands count as unconfined: {found.reason}"
         yield Check("sandbox", "warn", words, fix)

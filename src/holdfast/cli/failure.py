@@ -65,7 +65,7 @@ def _one(state: State, step_id: StepId, words: str) -> list[str]:
     step = state.steps[step_id]
     lines = [f"✗ {step_id}: {_what(step)}"]
     said = [line for line in words.splitlines() if line.strip()]
-    for place, line in enumerate([*refusal(step), *said[-MOST_WORDS:]]):
+    for place, line in enumerate([*refusal(step), *_few(step, said)]):
         head = f"attempt {step.attempts}" if place == 0 else ""
         lines.append(f"  {head:<11} {line}")
     if len(said) > MOST_WORDS:
@@ -81,6 +81,14 @@ def _one(state: State, step_id: StepId, words: str) -> list[str]:
     if blocked:
         lines.append(f"  {'blocked':<11} {names_of(blocked)}{_kept(state)}")
     return lines
+
+
+def _few(step: StepState, said: list[str]) -> list[str]:
+    """The last lines; of what a guard said the first too, which is what it comes to."""
+    is_verdict = step.reason is not None and step.reason.code == "guard_rejected"
+    if is_verdict and len(said) > MOST_WORDS:
+        return [said[0], "…", *said[2 - MOST_WORDS :]]
+    return said[-MOST_WORDS:]
 
 
 def _held_back(step: StepState, words: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NewType
 
@@ -26,12 +27,20 @@ _URL = re.compile(r"(file|git|http|https|ssh)://([^/\s]*)(/\S*)?")
 _SCP = re.compile(r"(?:([A-Za-z0-9_.][A-Za-z0-9_.-]*)@)?([A-Za-z0-9][A-Za-z0-9.-]*):(?![:/])(\S+)")
 _FORBIDDEN = frozenset(" ~^:?*[\\\x7f")
 _MOST = 1000
+_FEW = 5
 
 
 def shown(text: str) -> str:
     """The text in double quotes, shortened, with nothing in it that could move a cursor."""
     few = text if len(text) <= _MOST else text[:_MOST] + "…"
     return json.dumps(few, ensure_ascii=not few.isprintable())
+
+
+def few(paths: Iterable[str]) -> str:
+    """The first of some paths, in quotes, and how many more there are."""
+    whole = sorted(paths)
+    more = f" and {len(whole) - _FEW} more" if len(whole) > _FEW else ""
+    return ", ".join(shown(path) for path in whole[:_FEW]) + more
 
 
 def is_oid(text: str) -> bool:

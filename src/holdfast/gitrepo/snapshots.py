@@ -36,7 +36,7 @@ from holdfast.gitrepo.listing import (
     tracked,
     untracked,
 )
-from holdfast.gitrepo.names import Identity, Oid, check_oid, check_path, shown
+from holdfast.gitrepo.names import Identity, Oid, check_oid, check_path, few, shown
 from holdfast.gitrepo.state import status
 from holdfast.gitrepo.trees import WorkTree, client_of, folder_of, head_of, looking
 
@@ -317,5 +317,4 @@ def _check_laid(tree: WorkTree, goal: Mapping[str, File], gone: Sequence[str], l
     wrong = {path for path, file in goal.items() if again.get(path) != file}
     wrong |= {path for path in gone if path in again}
     if wrong - set(laid.kept):
-        few = ", ".join(shown(path) for path in sorted(wrong)[:5])
-        raise StoreError(f"the work tree changed while it was brought back: {few}")
+        raise StoreError(f"the work tree changed while it was brought back: {few(wrong)}")

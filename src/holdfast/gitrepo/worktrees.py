@@ -12,20 +12,25 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import suppress
+from typing import Literal
 
 from holdfast.errors import EditError, StoreError, UsageError
 from holdfast.gitrepo.calls import ask
 from holdfast.gitrepo.client import Client, resolve
 from holdfast.gitrepo.holding import sync_folder, working, write_file
-from holdfast.gitrepo.names import Oid, check_branch, check_name, shown
+from holdfast.gitrepo.listing import repositories_inside
+from holdfast.gitrepo.names import Oid, check_branch, check_name, few, shown
 from holdfast.gitrepo.pins import pin, unpin
 from holdfast.gitrepo.refs import swap_own
 from holdfast.gitrepo.snapshots import Snapshot, green_mark, take_snapshot
-from holdfast.gitrepo.state import status
-from holdfast.gitrepo.trees import Worktree, own_branch
+from holdfast.gitrepo.state import Status, status
+from holdfast.gitrepo.trees import Worktree, looking, own_branch
 from holdfast.process.removal import discard_folder
 
 BRANCH, _READY = "holdfast-branch", "holdfast-ready"
+_SAVE = 'commit them, or let them be saved as a snapshot with changed="save"'
+_MOVE = "move away what is needed"
+_DROP = 'let it go with ignored="drop"'
 
 
 def add_worktree(client: Client, name: str, branch: str, base: str = "HEAD") -> Worktree:
@@ -108,11 +113,18 @@ def _entries(client: Client) -> list[Worktree]:
 
 
 def remove_worktree(
-    client: Client, name: str, *, changed: str = "refuse", branch: str = "keep"
+    client: Client,
+    name: str,
+    *,
+    changed: Literal["refuse", "save"] = "refuse",
+    ignored: Literal["refuse", "drop"] = "refuse",
+    branch: Literal["keep", "delete"] = "keep",
 ) -> Snapshot | None:
     """Remove a worktree. With `changed="save"` what is not committed there is stored as a snapshot first.
 
-    `branch="delete"` removes its branch too. One that is not there is fine: removing can be repeated.
+    No snapshot holds what git ignores, so that is refused too, unless it may be dropped; nor what lies in
+    repositories inside, which is always refused. `branch="delete"` removes its branch too. One that is not
+    there is fine: removing can be repeated.
     """
     check_name(name)
     tree = next((row for row in _entries(client) if row.name == name), None)
@@ -120,13 +132,12 @@ def remove_worktree(
     with working(client, "worktree") as held:
         if tree is not None and os.path.exists(os.path.join(tree.git_dir, _READY)):
             mine = Worktree(held, tree.name, tree.branch)
-            if os.path.isdir(tree.folder) and not status(mine).is_clean:
-                if changed != "save":
-                    raise EditError(
-                        f"worktree {shown(name)} has changes that are not committed",
-                        hint="commit them, or let them be saved as a snapshot",
-                    )
-                saved = take_snapshot(mine, why=f"before worktree {name} was removed")
+            if os.path.isdir(tree.folder):
+                found = _check_lost(mine, ignored)
+                if not found.is_clean:
+                    if changed != "save":
+                        raise _in_the_way(mine, "changes that are not committed", _SAVE)
+                    saved = take_snapshot(mine, why=f"before worktree {name} was removed")
             os.unlink(os.path.join(tree.git_dir, _READY))
         discard_folder(os.path.join(client.home, "worktrees", name))
         if tree is not None:
@@ -138,3 +149,26 @@ def remove_worktree(
             shutil.rmtree(tree.git_dir, ignore_errors=True)
         unpin(held)
     return saved
+
+
+def _check_lost(tree: Worktree, ignored: str) -> Status:
+    """How a worktree differs; EditError if something is in it that no snapshot would hold."""
+    with looking(tree) as room:
+        inside = [path for path in repositories_inside(room) if _has_something(tree, path)]
+    if inside:
+        raise _in_the_way(tree, f"repositories of their own inside: {few(inside)}", _MOVE)
+    found = status(tree, ignored=True)
+    dropped = [entry.path for entry in found.entries if entry.kind == "ignored"]
+    if dropped and ignored != "drop":
+        raise _in_the_way(tree, f"files that git ignores: {few(dropped)}", f"{_MOVE}, or {_DROP}")
+    return found
+
+
+def _has_something(tree: Worktree, path: str) -> bool:
+    """Whether a submodule, or another repository, was ever filled."""
+    folder = os.path.join(tree.folder, path)
+    return os.path.isdir(folder) and bool(os.listdir(folder))
+
+
+def _in_the_way(tree: Worktree, what: str, hint: str) -> EditError:
+    return EditError(f"worktree {shown(tree.name)} is not removed, it has {what}", hint=hint)

@@ -12,17 +12,20 @@ from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
 from holdfast.ports import Candidate, Job
+from holdfast.process.reports import failures, read_report
 from holdfast.process.room import tail
 from holdfast.process.run import Command, Slots, run
 from holdfast.process.terms import Terms
 
 TIMEOUT = 60.0
 _COULD_NOT_RUN = frozenset({126, 127})
+_MOST_REPORT = 2**20  # bytes; a report of tests stands at the end
 
 
 class CommandGuard:
     """Exit code 0 accepts, one of `fatal_on` is fatal, any other rejects with the last output.
 
+    What a test program reported as failed stands before that, since its names are often cut off.
     126, 127, a signal or a timeout mean that the guard broke. HOLDFAST_ARTIFACT names a copy of the
     candidate: a file, or a directory of files. The command runs where the step ran.
     """
@@ -65,8 +68,7 @@ class CommandGuard:
             raise GuardBroken(f"'{name}' could not run: {error}") from error
         match completed.ended:
             case "exited":
-                said = tail(bytes(output))
-                return _verdict(guard, completed.code or 0, said)
+                return _verdict(guard, completed.code or 0, bytes(output))
             case "timed_out" | "idle":
                 raise GuardBroken(f"'{name}' gave no verdict within {limit} s")
             case "signalled":
@@ -78,12 +80,16 @@ class CommandGuard:
                 raise GuardBroken(f"'{command.argv[0]}' of '{name}' is {problem}")
 
 
-def _verdict(guard: Guard, code: int, said: str) -> Verdict:
+def _verdict(guard: Guard, code: int, output: bytes) -> Verdict:
     if code == 0:
         return accept(guard)
-    if code in guard.fatal_on:
-        return Verdict("fatal", name_of(guard), said)
-    if code in _COULD_NOT_RUN:
+    said = tail(output)
+    if code in _COULD_NOT_RUN and code not in guard.fatal_on:
         problem = f"'{name_of(guard)}' could not run: exit code {code}"
         raise GuardBroken(f"{problem}\n{said}" if said else problem)
+    report = read_report(output[-_MOST_REPORT:])
+    if report is not None and (failed := failures(report)):
+        said = f"{failed}\n\n{said}"
+    if code in guard.fatal_on:
+        return Verdict("fatal", name_of(guard), said)
     return reject(guard, said or f"'{name_of(guard)}' ended with exit code {code}")

@@ -3,7 +3,9 @@
 This is advice to whoever starts commands that he did not write, not a boundary: programs do more than
 their words show, and only the sandbox holds. So whatever cannot be understood is refused: a line with
 anything in it that a shell would act upon, a program that is not where its name leads outside of the
-workspace, an option that names a program to start or a file to write.
+workspace. Of programs that can start others or write files by their words, only options that are known to
+be harmless pass, spelled out; every other word must stand in the rule itself. A rule for a program that
+nobody described here (a compiler, a test runner) allows all of its words.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 from holdfast.errors import ProcessError
 from holdfast.process.confine import is_within
@@ -34,7 +38,7 @@ class Rule:
 
     @classmethod
     def of(cls, text: str) -> Rule:
-        """`git status` allows git with `status` as its first word, whatever follows."""
+        """`git status` allows git with `status` as its first word, and what does no harm after it."""
         program, *words = parse_line(text)
         return cls(program, tuple(words))
 
@@ -79,12 +83,15 @@ def allowed(
         raise ProcessError(
             f"'{name}' is not among the programs that are allowed", hint=_listed(rules)
         )
-    if not any(tuple(words[: len(rule.words)]) == rule.words for rule in fitting):
-        raise ProcessError(f"'{shlex.join(argv)}' is not allowed", hint=_listed(fitting))
+    fitting = [rule for rule in fitting if tuple(words[: len(rule.words)]) == rule.words]
+    if not fitting:
+        raise ProcessError(f"'{shlex.join(argv)}' is not allowed", hint=_listed(rules))
     path = _program(name, cwd, env)
     check = _CHECKS.get(os.path.basename(name))
-    if check is not None and (flaw := check(words)):
-        raise ProcessError(f"'{shlex.join(argv)}' is not allowed: {flaw}")
+    if check is not None:
+        flaws = [check(rule.words, words[len(rule.words) :]) for rule in fitting]
+        if all(flaws):
+            raise ProcessError(f"'{shlex.join(argv)}' is not allowed: {flaws[0]}")
     return (path, *words)
 
 
@@ -112,25 +119,87 @@ def _program(name: str, cwd: str, env: Mapping[str, str]) -> str:
     return found.path
 
 
-def _has(words: Sequence[str], *options: str) -> str:
-    """The first word that is one of these options, also with a value or, of long ones, shortened."""
+class _Harmless(NamedTuple):
+    """Options that neither start a program nor write a file: letters, those with a value, and whole words."""
+
+    letters: str
+    valued: str
+    words: frozenset[str]
+
+
+def _harmless(letters: str, valued: str, words: str) -> _Harmless:
+    return _Harmless(letters, valued, frozenset(words.split()))
+
+
+_NUMBER = re.compile(r"-[0-9]+[A-Za-z]?")  # as in `git log -3`, `find -mtime -7`
+_FIND = _harmless(
+    "",
+    "",
+    "-H -L -P -a -and -amin -atime -cmin -ctime -daystart -depth -empty -executable -false -group -iname"
+    " -inum -ipath -iregex -links -ls -maxdepth -mindepth -mmin -mount -mtime -name -newer -not -o -or"
+    " -path -perm -print -print0 -printf -prune -quit -readable -regex -regextype -size -true -type -user"
+    " -wholename -writable -xdev",
+)
+_SORT = _harmless(
+    "bcCdfghiMmnRrsuVz",
+    "kSt",
+    "--check --field-separator --human-numeric-sort --ignore-case --key --numeric-sort --reverse --stable"
+    " --unique --version-sort --zero-terminated",
+)
+_RG = _harmless(
+    "abcFHhiIlLnNoPpqsSuUvwx",
+    "ABCegjmMtT",
+    "--after-context --before-context --case-sensitive --color --column --context --count --files"
+    " --files-with-matches --files-without-match --fixed-strings --glob --heading --hidden --iglob"
+    " --ignore-case --json --line-number --max-count --max-depth --multiline --no-config --no-heading"
+    " --no-ignore --no-line-number --null --only-matching --quiet --regexp --smart-case --sort --stats"
+    " --trim --type --type-not --vimgrep --word-regexp",
+)
+_GIT_GREP = _harmless(
+    "acEFGHhIilLnPqrvwWz",
+    "ABCem",
+    "--all-match --and --cached --count --extended-regexp --files-with-matches --fixed-strings"
+    " --ignore-case --line-number --name-only --not --or --untracked --word-regexp",
+)
+_GIT_LOOK = _harmless(
+    "bCFiEMpqrsuwz",
+    "GLnSU",
+    "--abbrev-commit --abbrev-ref --after --all --author --before --branch --cached --color --date"
+    " --decorate --diff-filter --find-renames --first-parent --follow --format --git-dir --graph --grep"
+    " --ignored --max-count --merges --name-only --name-status --no-color --no-ext-diff --no-merges"
+    " --no-patch --no-renames --no-textconv --numstat --oneline --patch --porcelain --pretty --reverse"
+    " --short --shortstat --show-toplevel --since --staged --stat --tags --unified --until"
+    " --untracked-files --verify --word-diff",
+)
+_LOOKS = "blame describe diff log ls-files ls-tree rev-parse shortlog show status"
+_GIT = {"grep": _GIT_GREP, **dict.fromkeys(_LOOKS.split(), _GIT_LOOK)}
+
+
+def _only(known: _Harmless, named: Sequence[str], words: Sequence[str]) -> str:
+    """Also what stands after `--` must be harmless: it may be the value of the option before."""
+    del named
     for word in words:
-        head = word.partition("=")[0]
-        for option in options:
-            if head == option or (
-                option.startswith("--") and len(head) > len("--x") and option.startswith(head)
-            ):
-                return f"'{word}' may start a program or write a file"
-            if len(option) == 2 and word.startswith(option) and not word.startswith("--"):  # noqa: PLR2004 - as -I
-                return f"'{word}' may start a program or write a file"
+        if word in {"-", "--"} or not word.startswith("-") or _NUMBER.fullmatch(word):
+            continue
+        if word.partition("=")[0] in known.words:
+            continue
+        plain = word[1:].lstrip(known.letters)
+        if word.startswith("--") or (plain and plain[0] not in known.valued):
+            return f"'{word}' may start a program or write a file, for all that is known"
     return ""
 
 
-def _find(words: Sequence[str]) -> str:
-    for word in words:
-        if re.fullmatch(r"-(exec|execdir|ok|okdir|delete|fprint0?|fprintf|fls|files0-from)", word):
-            return f"'{word}' may start a program or change a file"
-    return ""
+def _git(named: Sequence[str], words: Sequence[str]) -> str:
+    command, *rest = (*named[:1], *words) or ("",)
+    if command in _GIT:
+        return _only(_GIT[command], named, rest)
+    return _nothing(named, words)
+
+
+def _nothing(named: Sequence[str], words: Sequence[str]) -> str:
+    if named and not words:
+        return ""
+    return "it can start programs and write files, so a rule must name all of its words"
 
 
 _PLAIN_SED = re.compile(
@@ -138,7 +207,8 @@ _PLAIN_SED = re.compile(
 )
 
 
-def _sed(words: Sequence[str]) -> str:
+def _sed(named: Sequence[str], words: Sequence[str]) -> str:
+    del named
     scripts = [word for word in words if not word.startswith("-")][:1]
     for word in words:
         if word.startswith("-") and word not in {"-n", "-E", "-r", "-z", "--"}:
@@ -148,7 +218,8 @@ def _sed(words: Sequence[str]) -> str:
     return ""
 
 
-def _awk(words: Sequence[str]) -> str:
+def _awk(named: Sequence[str], words: Sequence[str]) -> str:
+    del named
     programs = []
     position = 0
     while position < len(words):
@@ -168,57 +239,13 @@ def _awk(words: Sequence[str]) -> str:
     return ""
 
 
-def _git(words: Sequence[str]) -> str:
-    if not words or words[0].startswith("-"):
-        return "options before its command change what git starts"
-    return _has(
-        words, "--exec", "--upload-pack", "--receive-pack", "--output", "--ext-diff", "--textconv"
-    )
-
-
-def _tar(words: Sequence[str]) -> str:
-    return _has(
-        words,
-        "--checkpoint-action",
-        "--to-command",
-        "--use-compress-program",
-        "--rsh-command",
-        "--rmt-command",
-        "--info-script",
-        "--new-volume-script",
-        "--index-file",
-        "-I",
-        "-F",
-    )
-
-
-def _always(words: Sequence[str]) -> str:
-    del words
-    return "it starts whatever its words name"
-
-
-_CHECKS: dict[str, Callable[[Sequence[str]], str]] = {
-    "find": _find,
+_STARTERS = "busybox env nice nohup script setsid su sudo tar timeout watch xargs"
+_CHECKS: dict[str, Callable[[Sequence[str], Sequence[str]], str]] = {
+    "find": partial(_only, _FIND),
+    "sort": partial(_only, _SORT),
+    "rg": partial(_only, _RG),
     "sed": _sed,
-    "awk": _awk,
-    "gawk": _awk,
-    "mawk": _awk,
+    **dict.fromkeys(("awk", "gawk", "mawk"), _awk),
     "git": _git,
-    "tar": _tar,
-    **dict.fromkeys(
-        (
-            "env",
-            "xargs",
-            "nohup",
-            "nice",
-            "timeout",
-            "setsid",
-            "sudo",
-            "su",
-            "watch",
-            "script",
-            "busybox",
-        ),
-        _always,
-    ),
+    **dict.fromkeys(_STARTERS.split(), _nothing),
 }

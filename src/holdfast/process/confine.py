@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -43,6 +44,8 @@ _KEYS = (
 )
 _EMPTY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - what a command gets in their place
 _HIDDEN = ("/run", "/root", "/home")
+_POST = ("/var/mail", "/var/spool")  # of people, and the sockets of those who deliver it
+_SOCKETS = "/proc/net/unix"  # a line each; the path is the eighth word
 # Systems that keep programs or the names of servers where sockets lie.
 _OF_RUN = (
     "/run/current-system",
@@ -103,7 +106,7 @@ def places(sandbox: Sandbox) -> list[Place]:
     laid = {os.path.realpath(place): os.path.realpath(source) for place, source in sandbox.laid}
     written = [*map(os.path.realpath, sandbox.writable), *laid]
     named: dict[Kind, Iterable[str]] = {
-        "masked": (*_EMPTY, *homes(), *sandbox.masked, *_keys(sandbox)),
+        "masked": (*_EMPTY, *_POST, *homes(), *sandbox.masked, *_keys(sandbox)),
         "readable": (*_OF_RUN, *sandbox.readable),
         "writable": (*sandbox.writable, *laid),
     }
@@ -116,6 +119,51 @@ def places(sandbox: Sandbox) -> list[Place]:
             found[path] = "protected"
     ordered = sorted(found, key=lambda path: (path.count("/"), path))
     return [Place(path, found[path], laid.get(path, path)) for path in ordered if path != "/"]
+
+
+def sockets(found: Iterable[Place]) -> list[str]:
+    """Sockets of others in places that can be read but not written.
+
+    No mount that is read-only keeps a command from talking to whoever listens there. What begins to
+    listen later is not among them.
+    """
+    kinds = {place.path: place.kind for place in found}
+    folders: dict[str, str] = {}
+    seen: set[str] = set()
+    for path in _bound():
+        folder, name = os.path.split(path)
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        real = os.path.join(folders[folder], name)
+        if real not in kinds and _kind(folders[folder], kinds) in {"readable", "protected"}:
+            seen.add(real)
+    return sorted(path for path in seen if _is_socket(path))
+
+
+def _bound() -> Iterator[str]:
+    """Paths that sockets of this machine were bound to."""
+    try:
+        with open(_SOCKETS, encoding="utf-8", errors="surrogateescape") as file:
+            words = [line.rstrip("\n").split(None, 7) for line in file]
+    except OSError:
+        return
+    yield from (found[7] for found in words if len(found) > 7 and found[7].startswith("/"))  # noqa: PLR2004 - the eighth
+
+
+def _kind(path: str, kinds: Mapping[str, Kind]) -> Kind:
+    """What the deepest place says that a path lies in."""
+    while path not in kinds:
+        if path == "/":
+            return "readable"
+        path = os.path.dirname(path)
+    return kinds[path]
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def is_within(path: str, top: str) -> bool:

@@ -1,8 +1,9 @@
 """Start a program under Landlock, where bubblewrap cannot make a sandbox.
 
 Weaker than bubblewrap: what is hidden cannot be opened but its names may be seen, protected paths inside
-writable ones cannot be held, UDP is not stopped, there is no scratch space of its own and no bound on the
-number of root's processes. So it counts as unconfined; it is the second line where there is no first.
+writable ones cannot be held, UDP and sockets in the file system are not stopped, there is no scratch space
+of its own and no bound on the number of root's processes. So it counts as unconfined; it is the second
+line where there is no first. Calls of the kernel are filtered as in a sandbox.
 
 This file is also the program itself: started by its path with as little of the library as can be, it
 reads one JSON object from its first argument, gives up rights, and becomes the command.
@@ -19,7 +20,8 @@ import sys
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION_ONLY = 1
-_NO_NEW_PRIVS = 38  # from linux/prctl.h
+_NO_NEW_PRIVS, _SET_SECCOMP, _BY_FILTER = 38, 22, 2  # from linux/prctl.h, linux/seccomp.h
+_LINE = 8  # bytes of a filter
 _PATH_BENEATH = 1
 _RIGHTS_OF_VERSION = (0, 13, 14, 15, 15, 16)  # how many rights on files each version knows
 _READING = 0b1101  # execute, read a file, read a directory
@@ -56,6 +58,13 @@ def restrict(readable: list[str], writable: list[str], *, network: bool) -> None
     _call(libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0))
     _call(libc.syscall(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint(0)))
     os.close(rules)
+
+
+def filter_calls(lines: bytes) -> None:
+    """Let this process, and what it becomes, make only the calls that a filter lets through."""
+    held = ctypes.create_string_buffer(lines, len(lines))
+    program = struct.pack("@HP", len(lines) // _LINE, ctypes.addressof(held))
+    _call(_libc().prctl(_SET_SECCOMP, _BY_FILTER, program, 0, 0), "the filter")
 
 
 def _allow(libc: ctypes.CDLL, rules: int, place: str, rights: int) -> None:
@@ -98,6 +107,8 @@ def main() -> None:
             soft = hard if soft == resource.RLIM_INFINITY else min(soft, hard)
             resource.setrlimit(number, (soft, hard))
         restrict(asked["readable"], asked["writable"], network=asked["network"])
+        if asked["calls"]:
+            filter_calls(bytes.fromhex(asked["calls"]))
     except OSError as error:
         sys.exit(f"landlock: {error}")
     words = sys.argv[2:]

@@ -409,15 +409,14 @@ def _popen_confined(
         )
     own = {name: env[name] for name in ("PWD", tree.MARK)}
     with contextlib.ExitStack() as ends, contextlib.ExitStack() as kept:
-        arguments = sandbox.scratch_file(sandbox.packed(options))
-        ends.callback(os.close, arguments)
+        handed = sandbox.handed(options, filtered=wanted is not None)
+        words, passed = ends.enter_context(handed)
         status, status_end = os.pipe()
         kept.callback(os.close, status)
         ends.callback(os.close, status_end)
         os.set_blocking(status, False)
-        words = [sandbox.probe().program, "--args", str(arguments)]
-        words += ["--json-status-fd", str(status_end)]
-        passed = [arguments, status_end, *(first or ())]
+        words = [sandbox.probe().program, *words, "--json-status-fd", str(status_end)]
+        passed += [status_end, *(first or ())]
         gate = None
         if wanted is not None:
             held, line = os.pipe()

@@ -18,6 +18,7 @@ MOST_BYTES = 64 * 2**20
 _MOST_LINE = 4000
 _MOST_NAMES = 1000
 _MOST_DEPTH = 64
+_FEW, _MOST_SHOWN = 10, 120  # names in a sentence, letters of each
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
 
 
@@ -47,6 +48,18 @@ def read_report(output: bytes, kind: str = "") -> Report | None:
         if kind in {"", name} and (found := read(output)) is not None and found.total:
             return found
     return None
+
+
+def failures(report: Report) -> str:
+    """How many tests failed, of how many, and which; empty if none did."""
+    counts = {"failed": report.failed, "broken": report.errors}
+    told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    if not told:
+        return ""
+    names = [f"{name[:_MOST_SHOWN]}…" if len(name) > _MOST_SHOWN else name for name in report.names]
+    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+    which = f": {', '.join(names[:_FEW])}{more}" if names else ""
+    return f"{told} of {report.total} tests{which}"
 
 
 def _lines(output: bytes) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from holdfast.process import landlock
 from holdfast.process.confine import Sandbox, is_within, places
 from holdfast.process.limits import bounds
+from holdfast.process.syscalls import call_filter
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 
@@ -33,6 +34,7 @@ def words(wanted: Sandbox) -> tuple[str, ...]:
             *(os.path.join("/dev", name) for name in _DEVICES),
         ],
         "network": wanted.network,
+        "calls": call_filter().hex(),
         "limits": bounds(wanted.limits, processes=False),
     }
     python = os.path.realpath(sys.executable)

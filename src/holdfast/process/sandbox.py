@@ -19,7 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import outside_fault
-from holdfast.process.confine import Place, Sandbox, is_empty, places
+from holdfast.process.confine import Place, Sandbox, is_empty, places, sockets
+from holdfast.process.syscalls import call_filter
 from holdfast.process.tree import MARK
 
 _TRIAL_SECONDS = 15.0
@@ -29,6 +30,7 @@ _MOST_WORDS = 9000
 # Devices that work needs and that are bounded by their own rights.
 _DEVICES = ("/dev/dri", "/dev/kfd", "/dev/nvidia")
 _OF_KERNEL = ("acpi", "fs", "mtrr", "pressure", "scsi", "sys", "sysrq-trigger")
+_KEYS = ("/proc/keys", "/proc/key-users")  # which keys there are; the calls to use them are refused
 # Folders that were made to mount on, and how many commands have each. Process-wide, as the folders are.
 _reserved: dict[str, int] = {}
 _FULL = ("--unshare-user", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
@@ -119,26 +121,26 @@ def probe_whole() -> Confinement:
 def _try(
     program: str, sandbox: Sandbox | None
 ) -> tuple[subprocess.CompletedProcess[bytes], Status]:
-    arguments = scratch_file(packed(options({}, sandbox)))
     report, report_end = os.pipe()
     os.set_blocking(report, False)
-    words = [program, "--args", str(arguments), "--json-status-fd", str(report_end)]
     try:
-        trial = subprocess.run(
-            [*words, "--", program, "--version"],
-            pass_fds=(arguments, report_end),
-            env={**os.environ, MARK: f"slot#{os.getpid()}.0"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TRIAL_SECONDS,
-            check=False,
-        )
+        with handed(options({}, sandbox), filtered=sandbox is not None) as (words, given):
+            words += ["--json-status-fd", str(report_end)]
+            trial = subprocess.run(
+                [program, *words, "--", program, "--version"],
+                pass_fds=(*given, report_end),
+                env={**os.environ, MARK: f"slot#{os.getpid()}.0"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TRIAL_SECONDS,
+                check=False,
+            )
         status = Status()
         with contextlib.suppress(BlockingIOError):
             status = parse_status(os.read(report, STATUS_MOST))
     finally:
-        for descriptor in (arguments, report, report_end):
-            os.close(descriptor)
+        os.close(report)
+        os.close(report_end)
     if status.init is not None:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(status.init, 0)  # ours if orphans come to this process
@@ -176,10 +178,13 @@ def _mounts(sandbox: Sandbox) -> list[str]:
     for device in _devices():
         words += ["--dev-bind-try", device, device]
     closed = ["/dev"]
-    for place in places(sandbox):
+    found = places(sandbox)
+    for place in found:
         words += _mount(place, str(sandbox.limits.scratch))
         if _is_hollow(place):
             closed.append(place.path)
+    for path in (*filter(os.path.exists, _KEYS), *sockets(found)):
+        words += ["--ro-bind", os.devnull, path]
     for path in closed:
         words += ["--remount-ro", path]
     return words
@@ -246,13 +251,38 @@ def release(paths: Sequence[str]) -> None:
 
 
 def too_long(argv: Sequence[str], words: Sequence[str]) -> bool:
-    own = ("--args", "", "--json-status-fd", "", "--block-fd", "", "--as-pid-1", "--")
+    own = (
+        "--args",
+        "",
+        "--json-status-fd",
+        "",
+        "--block-fd",
+        "",
+        "--seccomp",
+        "",
+        "--as-pid-1",
+        "--",
+    )
     return len(words) + len(argv) + len(own) >= _MOST_WORDS
 
 
-def packed(words: Sequence[str]) -> bytes:
-    """Words as `--args` reads them from a descriptor; in argv other users could read secrets."""
-    return b"".join(os.fsencode(word) + b"\0" for word in words)
+@contextlib.contextmanager
+def handed(options: Sequence[str], *, filtered: bool) -> Iterator[tuple[list[str], list[int]]]:
+    """What bubblewrap is told to read, and from which descriptors: its options, and the filter of calls.
+
+    In argv other users could read the secrets among the options.
+    """
+    packed = b"".join(os.fsencode(word) + b"\0" for word in options)
+    parts = {"--args": packed, "--seccomp": call_filter() if filtered else b""}
+    with contextlib.ExitStack() as opened:
+        words: list[str] = []
+        given: list[int] = []
+        for word, content in parts.items():
+            if content:
+                given.append(scratch_file(content))
+                opened.callback(os.close, given[-1])
+                words += [word, str(given[-1])]
+        yield words, given
 
 
 def scratch_file(content: bytes) -> int:

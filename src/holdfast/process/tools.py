@@ -10,19 +10,18 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from holdfast.process.confine import homes, is_within
 
 _BIN = frozenset({"bin", "sbin"})
-_VENVS = (".venv", "venv")
 _MOST_LINKS = 400
 _CONFIG = "pyvenv.cfg"
 
 
 @functools.lru_cache(maxsize=64)
 def tool_places(path: str, root: str) -> tuple[str, ...]:
-    """What must be readable for the programs of a PATH and of a project, the engine's own included."""
+    """What must be readable for the programs of a PATH, the engine's own included, beside a project."""
     found: dict[str, None] = {}
     library = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 2))
     for place in (
@@ -35,20 +34,12 @@ def tool_places(path: str, root: str) -> tuple[str, ...]:
         found.setdefault(place)
     folders = [os.path.normpath(one) for one in path.split(os.pathsep) if os.path.isabs(one)]
     top = os.path.realpath(root)
-    inside = [one for one in folders if is_within(os.path.realpath(one), top)]
     for folder in folders:
-        if folder not in inside and os.path.isdir(folder):
+        # What lies in the project is shown with it, as far as it is not hidden. It can name nothing
+        # else: perhaps a step wrote it.
+        if os.path.isdir(folder) and not is_within(os.path.realpath(folder), top):
             found.update(dict.fromkeys(_of_folder(folder)))
-    # What lies in the project was perhaps written by a step: it can name nothing that is not shown anyway.
-    named = [place for one in inside if os.path.isdir(one) for place in _of_folder(one)]
-    named += [place for name in _VENVS for place in _environment(os.path.join(root, name))]
-    shown = [top, *map(os.path.realpath, found)]
-    found.update(dict.fromkeys(one for one in named if _lies_in(os.path.realpath(one), shown)))
     return tuple(place for place in found if os.path.exists(place) and not _is_home(place))
-
-
-def _lies_in(place: str, tops: Iterable[str]) -> bool:
-    return any(is_within(place, top) for top in tops)
 
 
 def _of_folder(folder: str) -> Iterator[str]:

@@ -26,6 +26,7 @@ Rejected: tar (no index: one content could not be read without all before it), t
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -43,20 +44,19 @@ from holdfast.model.line import RunImported
 from holdfast.model.plan import RunId
 from holdfast.model.version import VERSION
 from holdfast.ports import RunRow, Store
+from holdfast.store.allowance import Allowance, Bounded, TooMuchError, allowance
 from holdfast.store.codec import decode, encode, first_hash, next_hash
 from holdfast.store.strangers import check_event, is_digest, is_run
 
 FORMAT = "holdfast.export/"
 NUMBER = 1
 HEAD = "holdfast.json"
-MAX_BYTES = 20 * 10**9
-_MAX_HEAD = 256 * 2**20
 _MAX_JOURNAL = 2**30
-_MAX_READ = 256 * 2**20  # a content that is read as a whole: a plan, a key, a manifest
 _MAX_ENTRIES = 4_000_000
 _NAME = re.compile(r"journals/\d{6,9}\.jsonl|contents/([0-9a-f]{2})/(\1[0-9a-f]{62})")
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 _PIECE = 1 << 20
+_MORE = "--max-size allows more"
 _BROKEN = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError),
     *(RuntimeError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError),
@@ -159,9 +159,11 @@ def _head(chosen: Selection, journals: list[Json], at: int) -> dict[str, Json]:
 class Archive:
     """An export that was read and found whole; fills the port `Facts`."""
 
-    def __init__(self, path: str, file: zipfile.ZipFile) -> None:
+    def __init__(self, path: str, source: Bounded, may: Allowance) -> None:
         self.path = path
-        self._file = file
+        self._source = source
+        self._file = zipfile.ZipFile(source)
+        self._may = may
         self.kind = ""
         self.absent: tuple[Digest, ...] = ()
         self.learned: RunImported | None = None
@@ -171,25 +173,27 @@ class Archive:
         self._contents: dict[Digest, str] = {}
 
     @classmethod
-    def open(cls, path: str, max_bytes: int = MAX_BYTES) -> Self:
+    def open(cls, path: str, max_bytes: int | None = None) -> Self:
         """Read a file and check everything in it; UsageError says what is wrong with it."""
-        try:
-            file = zipfile.ZipFile(path)
-        except OSError as error:
-            raise UsageError(f"'{path}' cannot be read: {error.strerror or error}") from error
-        except _BROKEN as error:
-            raise _no_export(path) from error
-        archive = cls(path, file)
-        try:
-            archive._check(max_bytes)
-        except BaseException:
-            file.close()
-            raise
-        return archive
+        with contextlib.ExitStack() as opened:
+            try:
+                may = allowance(path, max_bytes)
+                source = opened.enter_context(Bounded(path, may.listing))
+                archive = cls(path, source, may)
+            except OSError as error:
+                raise UsageError(f"'{path}' cannot be read: {error.strerror or error}") from error
+            except TooMuchError as error:
+                raise UsageError(f"'{path}' is refused: it lists too much", hint=_MORE) from error
+            except _BROKEN as error:
+                raise _no_export(path) from error
+            archive._check()
+            opened.pop_all()
+            return archive
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+        self._source.close()
 
     def __enter__(self) -> Self:
         return self
@@ -197,9 +201,9 @@ class Archive:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _check(self, max_bytes: int) -> None:
+    def _check(self) -> None:
         try:
-            self._check_names(max_bytes)
+            self._check_names()
             self._read_head()
             for journal in self._journals:
                 self._check_journal(journal)
@@ -220,7 +224,7 @@ class Archive:
     def _refusal(self, what: str, hint: str | None = None) -> UsageError:
         return UsageError(f"'{self.path}' is refused: {what}", hint=hint)
 
-    def _check_names(self, max_bytes: int) -> None:
+    def _check_names(self) -> None:
         items = self._file.infolist()
         if len(items) > _MAX_ENTRIES:
             raise self._refusal(f"it has {len(items)} entries")
@@ -243,15 +247,15 @@ class Archive:
             total += item.file_size
             if found and found[2]:
                 self._contents[Digest(found[2])] = name
-        if total > max_bytes:
+        if total > self._may.total:
             raise self._refusal(
-                f"it unpacks to {total} bytes, more than the {max_bytes} that are allowed",
-                "--max-size allows more",
+                f"it unpacks to {total} bytes, more than the {self._may.total} that are allowed",
+                _MORE,
             )
 
     def _read_head(self) -> None:
-        if self._file.getinfo(HEAD).file_size > _MAX_HEAD:
-            raise self._refusal(f"its {HEAD} is too large")
+        if self._file.getinfo(HEAD).file_size > self._may.text:
+            raise self._refusal(f"its {HEAD} is too large", _MORE)
         head = cast("Mapping[str, Json]", json.loads(self._file.read(HEAD)))
         _check_schema(self.path, head.get("schema"))
         self.kind = str(head["kind"])
@@ -316,7 +320,11 @@ class Archive:
 
     def _lines(self, journal: str) -> Iterator[tuple[int, int, str, str, str]]:
         with self._file.open(self._journals[journal][0]) as text:
-            for line in text:
+            while line := text.readline(self._may.text + 1):
+                if len(line) > self._may.text:
+                    raise self._refusal(
+                        f"journal '{journal}' has an event that is too large", _MORE
+                    )
                 item = json.loads(line)
                 seq, at, kind, body = item["seq"], item["at"], item["kind"], item["body"]
                 if type(seq) is not int or type(at) is not int or not 0 <= at < 1 << 53:
@@ -355,8 +363,8 @@ class Archive:
         name = self._contents.get(digest)
         if name is None:
             raise IntegrityError(f"content '{digest}' is missing")
-        if self._file.getinfo(name).file_size > _MAX_READ:
-            raise IntegrityError(f"content '{digest}' is too large to be read at once")
+        if self._file.getinfo(name).file_size > self._may.content:
+            raise IntegrityError(f"content '{digest}' is too large to be read at once", hint=_MORE)
         return b"".join(self.chunks(digest))
 
     def chunks(self, digest: Digest) -> Iterator[bytes]:
@@ -378,7 +386,7 @@ class Archive:
 def _no_export(path: str) -> UsageError:
     return UsageError(
         f"'{path}' is no export of holdfast",
-        hint="'holdfast export RUN FILE' writes one; plans of other tools cannot be imported yet",
+        hint="'holdfast export RUN FILE' writes one; plans are files of YAML, JSON or Python",
     )
 
 
