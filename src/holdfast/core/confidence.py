@@ -39,16 +39,17 @@ class Weight(NamedTuple):
 
 def together(ids: Iterable[str], known: Mapping[str, Weight]) -> float | None:
     """How sure these make one; None if nothing of it counts. `known` has no contested evidence."""
-    named = {one for one in ids if one in known}
+    named = [one for one in ids if one in known]
     through = _let_through(named, known)
     if not through:
         return None
     most = _by_source(through, known)
-    own = _by_source({one: through[one] for one in named if one in through}, known)
-    if own == most or len(most) == 1:
-        return _any_of(most.values())
-    derived = sorted(one for one in named if known[one].stands_on)
-    return _any_of(_cut(derived, known, through, most, own))
+    derived = sorted({one for one in named if known[one].stands_on})
+    if derived and len(most) > 1:
+        own = _by_source({one: through[one] for one in {*named}.difference(derived)}, known)
+        if own != most:
+            return _any_of(_cut(derived, known, through, most, own))
+    return _any_of(most.values())
 
 
 def _by_source(shares: Mapping[str, float], known: Mapping[str, Weight]) -> dict[str, float]:

@@ -177,11 +177,11 @@ def _bases(rows: Rows, found_by: Found) -> tuple[dict[str, tuple[str, ...]], Fou
     def is_known(name: str) -> bool:
         return name in rows or bool(found_by.by(name))
 
-    named = {
-        name: names
-        for name, (_, seen) in rows.items()
-        if seen.source and (names := names_in(seen.source, is_known))
-    }
+    sources = dict.fromkeys(seen.source for _, seen in rows.values())
+    meant = {one: names for one in sources if one and (names := names_in(one, is_known))}
+    if not meant:
+        return {}, {}
+    named = {name: meant[seen.source] for name, (_, seen) in rows.items() if seen.source in meant}
     above = lying_above(
         found_by.steps,
         ((rows[name][0].step, one) for name, names in named.items() for one in names),
@@ -199,7 +199,7 @@ def _bases(rows: Rows, found_by: Found) -> tuple[dict[str, tuple[str, ...]], Fou
         if bases:
             found[name] = bases
     groups = {one: found_by.by(one) for names in found.values() for one in names if one not in rows}
-    place = {name: n for n, name in enumerate(rows)} if found else {}
+    place = {name: n for n, name in enumerate(rows)}
     place |= {name: max(place[one] for one in ids) for name, ids in groups.items()}
     if all(place[base] < place[name] for name, bases in found.items() for base in bases):
         return found, groups
