@@ -19,7 +19,7 @@ steps:
     shell: 'sed "s/SITE/$(cat $HOLDFAST_WITH/site)/g" each.tmpl > $HOLDFAST_HANDOFF; echo 1'
   sub:
     uses: plan
-    plan: inner.yaml
+    run: inner.yaml
   syn:
     needs: [each, sub]
     shell: cat syn.js* > $HOLDFAST_HANDOFF; cat $HOLDFAST_CONTEXT
