@@ -218,7 +218,8 @@ def test_what_shares_a_source_counts_once_and_a_synthesis_adds_nothing() -> None
     whole = ledger(first, again, other, sums, H1="untested")
     assert whole.hypotheses["H1"].confidence_for == pytest.approx(0.8)
     synthesis = whole.evidence[-1]
-    assert synthesis.stands_on == (whole.evidence[0].id,)
+    assert synthesis.stands_on == ("a",)
+    assert whole.found_by == {"a": (whole.evidence[0].id,)}
     assert sure(synthesis, whole) == pytest.approx(0.6)
 
 
@@ -356,7 +357,7 @@ def test_steps_that_name_each_other_stand_on_what_comes_first() -> None:
         told("b", 1, observed=(Observation("it is wet", "a", 0.9),)),
     )
     first, second = found.evidence
-    assert (first.stands_on, second.stands_on) == ((), (first.id,))
+    assert (first.stands_on, second.stands_on) == ((), ("a",))
 
 
 def test_the_name_of_its_own_step_is_no_second_source() -> None:

@@ -9,7 +9,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.place import Place
-from holdfast.engine.citations import Citations, absent, misnamed
+from holdfast.engine.citations import Citations, absent, misnamed, misplaced
 from holdfast.engine.handoffs import Checked, added_by_person, given_by_person
 from holdfast.engine.unkept import Hidden, check_free
 from holdfast.errors import UsageError
@@ -53,7 +53,12 @@ def _checked(store: Store, root: str, plan: Plan, step: Step) -> Checked:
 
     def checked(handoff: Handoff) -> tuple[Handoff, list[str]]:
         told, wrong = citations.checked(handoff, step.id)
-        return told, [*misnamed(plan, told), *absent(step, None, told, root), *wrong]
+        return told, [
+            *misnamed(plan, told),
+            *misplaced(plan.steps, step.id, told),
+            *absent(step, None, told, root),
+            *wrong,
+        ]
 
     return checked
 

@@ -17,7 +17,7 @@ _TEXT: Json = {"type": "string"}
 _PROSE: dict[str, Json] = {"type": "string", "maxLength": LONGEST}
 _SAID: dict[str, Json] = {"type": "string", "maxLength": LONGEST, "pattern": r"\S"}
 _NAMES: Json = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
-_TEXTS: Json = {"type": "array", "items": _TEXT}
+_TEXTS: dict[str, Json] = {"type": "array", "items": _TEXT}
 _SHARE: dict[str, Json] = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
 _MAYBE: Json = {"type": ["string", "null"]}
 _FLAG: Json = {"type": "boolean"}
@@ -44,7 +44,7 @@ def ledger_schema() -> dict[str, Json]:
         source=_MAYBE,
         confidence=_SHARE,
         sure={**_SHARE, "description": "Bounded by what it stands on."},
-        stands_on=_TEXTS,
+        stands_on={**_TEXTS, "description": "Ids of evidence, or names in 'found_by'."},
         same_as=_MAYBE,
         alike=_SHARE,
         contested=_MAYBE,
@@ -94,6 +94,11 @@ def ledger_schema() -> dict[str, Json]:
         gaps=_list(gap),
         hypotheses={"type": "object", "additionalProperties": hypothesis},
         handoffs=_list(told),
+        found_by={
+            "type": "object",
+            "additionalProperties": _TEXTS,
+            "description": "The evidence of each step or handoff that evidence stands on.",
+        },
         stale=_TEXTS,
         stale_steps={"type": "object", "additionalProperties": _TEXTS},
         said=_list(said),
@@ -107,7 +112,7 @@ def _handoff() -> dict[str, Json]:
         finding={**_SAID, "description": "What was found."},
         source={
             **_PROSE,
-            "description": "Where it is from: a name, or the id of an entry.",
+            "description": "Where it is from: a name, or ids of evidence or steps above.",
         },
         confidence=_SHARE,
         supports=_NAMES,

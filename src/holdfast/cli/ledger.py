@@ -12,8 +12,9 @@ from holdfast.cli.place import file_option, find_run, json_option, nearest, plac
 from holdfast.cli.say import out, out_json, short
 from holdfast.cli.show import load_state
 from holdfast.cli.words import add, apart, contest, found_entry, resolve
+from holdfast.core.above import stands_for
 from holdfast.core.confidence import certainties
-from holdfast.core.evidence import Evidence, Told, weights
+from holdfast.core.evidence import Evidence, FoundBy, Told, weights
 from holdfast.core.ledger import Gap, Ledger, Registered
 from holdfast.core.questions import Uncertainty
 from holdfast.core.said import Said
@@ -46,6 +47,7 @@ _NAMES: Mapping[Part, str] = {
     "handoffs": "handoffs",
 }
 _GONE = "superseded"
+_FEW = 100  # ids that are written wherever they are meant
 PARTS: tuple[Part, ...] = tuple(_NAMES)
 
 
@@ -113,18 +115,20 @@ def show_ledger(
     opened = where.open(readonly=True)
     try:
         run = find_run(opened, run_id, where.line())
-        of = None if step is None else _step_of(opened, run, step)
+        of = () if step is None else _steps_of(opened, run, step)
         found, people, stale = _learned(opened, where.location, run)
     finally:
         opened.close()
-    certain = certainties(weights(found.evidence))
+    certain = certainties(weights(found.evidence, found.found_by))
     if wanted is not None and part is None:
         one = entry_of(found, wanted, people)
     else:
         one = One(narrowed(found, part, of, unanswered=unanswered))
-    if wanted is not None or unanswered or of is not None:
-        people = tuple(words_about(people, one.ledger))
-        stale = {} if wanted else {name: held for name, held in stale.items() if of in {None, name}}
+    if wanted is not None or unanswered or of:
+        people = tuple(words_about(people, one.ledger, of))
+        stale = (
+            {} if wanted else {name: held for name, held in stale.items() if not of or name in of}
+        )
     if as_json:
         fallen: dict[str, Json] = {name: [*held] for name, held in stale.items()}
         said: list[Json] = [_said_json(word) for word in people]
@@ -132,7 +136,7 @@ def show_ledger(
         out_json({"schema": "holdfast.ledger/1", "run": run, **whole})
         return 0
     told = [*_lines(one, certain)]
-    for line in told or [_nothing(found, part, of, unanswered=unanswered)]:
+    for line in told or [_nothing(found, part, step, unanswered=unanswered)]:
         out(line)
     if stale:
         out(f"steps that were told what is contested, or stands on it ({len(stale)})")
@@ -141,13 +145,13 @@ def show_ledger(
     return 0
 
 
-def _step_of(store: Store, run: RunId, given: str) -> StepId:
-    """The step of a run that was meant; UsageError if it has none of that name."""
-    steps = load_state(store, run).steps
-    name = step_named(given, steps)
+def _steps_of(store: Store, run: RunId, given: str) -> tuple[StepId, ...]:
+    """The step of a run that was meant, with those whose work it gathers; UsageError if it has none."""
+    state = load_state(store, run)
+    name = step_named(given, state.steps)
     if name is None:
-        raise UsageError(f"{short(run)} has no step '{given}'", hint=nearest(given, steps))
-    return name
+        raise UsageError(f"{short(run)} has no step '{given}'", hint=nearest(given, state.steps))
+    return tuple(dict.fromkeys([name, *stands_for(state.plan.steps, name)]))
 
 
 def _learned(store: Store, home: str, run: RunId) -> Learned:
@@ -294,7 +298,7 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
                 "source": one.source or None,
                 "confidence": one.confidence,
                 "sure": certain.get(one.id),
-                "stands_on": [*one.stands_on],
+                "stands_on": [*_spelled(one.stands_on, found.found_by)],
                 "same_as": one.head if one.head != one.id else None,
                 "alike": one.alike if one.head != one.id else None,
                 "contested": one.contested or None,
@@ -366,8 +370,22 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
         },
         "handoffs": [_told_json(one, "latest") for one in found.handoffs]
         + cast("list[Json]", [_told_json(one, "superseded") for one in found.superseded]),
+        "found_by": {name: [*ids] for name, ids in _named(found)},
         "stale": [*found.stale],
     }
+
+
+def _spelled(names: Iterable[str], found_by: FoundBy) -> Iterable[str]:
+    """Evidence by its ids; where a step or a handoff has many they stand under its name, once for all."""
+    for name in names:
+        ids = found_by.get(name, (name,))
+        yield from ids if len(ids) <= _FEW else (name,)
+
+
+def _named(found: Ledger) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """The steps and handoffs with many findings on which shown evidence stands."""
+    named = dict.fromkeys(name for one in found.evidence for name in one.stands_on)
+    return [(name, ids) for name in named if len(ids := found.found_by.get(name, ())) > _FEW]
 
 
 def _said_json(one: Said) -> Json:

@@ -21,6 +21,7 @@ from holdfast.cli.prices import price_parts
 from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
 from holdfast.cli.view import view
+from holdfast.core.above import stands_for
 from holdfast.core.ledger import Hypothesis, Ledger
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
@@ -351,9 +352,11 @@ def _fall(here: Known, entry: str, steps: Sequence[StepId], because: str, *, dry
 def _doubted(here: Known, entry: str) -> str:
     """Why something is contested already; empty if it is not, or if its step has told anew since."""
     word = contests_in(here.said).get(entry)
-    told = next((one for one in here.ledger.handoffs if one.step == entry), None)
-    is_answered = word is not None and told is not None and 0 < word.place < told.place
-    return "" if word is None or is_answered else word.text
+    if word is None:
+        return ""
+    behind = stands_for(here.state.plan.steps, entry)
+    told = [one.place for one in here.ledger.handoffs if one.step in behind]
+    return "" if told and 0 < word.place < min(told) else word.text
 
 
 def _way(where: Place, steps: Sequence[StepId], unsaid: Sequence[Said]) -> Course | None:

@@ -289,7 +289,7 @@ def _stand(ledger: Ledger, tested: Collection[str]) -> Iterator[_Line]:
 
 def _evidence(ledger: Ledger, needs: Collection[StepId]) -> Iterator[_Line]:
     wave = {one.step: one.wave for one in ledger.handoffs}
-    certain = certainties(weights(ledger.evidence))
+    certain = certainties(weights(ledger.evidence, ledger.found_by))
     same: dict[str, list[Evidence]] = {}
     for one in ledger.evidence:
         if not one.contested:

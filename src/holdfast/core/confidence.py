@@ -1,26 +1,32 @@
 """How sure several pieces of evidence make one: a rule that counts no source twice.
 
 Evidence that names other evidence as its source is derived: it says nothing that was not said, so only what
-it stands on counts, and of each source no more than it claims itself. What is not derived counts once for
-each source: of several findings from one source the surest. Sources are independent, so together they fail
-only if each of them does:
+it stands on counts, and of all that together no more than it claims itself. What is not derived counts once
+for each source: of several findings from one source the surest. Sources are independent, so together they
+fail only if each of them does:
 
     1 - (1 - c1) * (1 - c2) * ...        one factor for each source
 
-So the result lies between the surest finding and 1, never falls when evidence is added or grows surer, and
-does not depend on any order. Evidence without a number counts as `UNSAID`; contested evidence counts
-nothing. What a synthesis claims is bounded by what it stands on: by the sources in the end, and by what the
-pieces that it names are worth themselves.
+Claims are pipes: how sure some findings make one is what flows to them from the sources, and a claim lets
+through as much as it says of all that it stands on. That is as much as the narrowest cut in between is worth:
+its claims and its sources, taken together as above. So the result lies between the surest finding and 1,
+never falls when evidence is added or grows surer, and does not depend on any order. Evidence without a number
+counts as `UNSAID`; contested evidence counts nothing. What a synthesis claims is bounded by what it stands
+on: by the sources in the end, and by every claim on the way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from math import prod
+from math import inf, log1p, prod
 from typing import NamedTuple
 
+from holdfast.core.narrowest import Pipe, narrowest
+
 UNSAID = 0.5
+_CERTAIN = 1e6  # what certainty weighs; all that is less weighs less than forty
+_FROM = "from "  # a source among ids
 
 
 class Weight(NamedTuple):
@@ -33,16 +39,72 @@ class Weight(NamedTuple):
 
 def together(ids: Iterable[str], known: Mapping[str, Weight]) -> float | None:
     """How sure these make one; None if nothing of it counts. `known` has no contested evidence."""
+    named = [one for one in ids if one in known]
+    through = _let_through(named, known)
+    if not through:
+        return None
+    most = _by_source(through, known)
+    derived = sorted({one for one in named if known[one].stands_on})
+    if derived and len(most) > 1:
+        own = _by_source({one: through[one] for one in {*named}.difference(derived)}, known)
+        if own != most:
+            return _any_of(_cut(derived, known, through, most, own))
+    return _any_of(most.values())
+
+
+def _by_source(shares: Mapping[str, float], known: Mapping[str, Weight]) -> dict[str, float]:
+    """The surest of each source."""
     surest: dict[str, float] = {}
-    for one, sure in _let_through(ids, known).items():
+    for one, sure in shares.items():
         source = known[one].source
         surest[source] = max(sure, surest.get(source, 0.0))
-    return _any_of(surest.values()) if surest else None
+    return surest
+
+
+def _cut(
+    derived: Sequence[str],
+    known: Mapping[str, Weight],
+    through: Mapping[str, float],
+    most: Mapping[str, float],
+    own: Mapping[str, float],
+) -> list[float]:
+    """What is named of the sources themselves, with the narrowest cut before what is derived from them.
+
+    Shares of independent things add up by what they weigh: the logarithm of the doubt that they leave.
+    """
+    pipes: dict[str, Pipe] = {}
+    shares: dict[str, float] = {}
+    queue = [*derived]
+    while queue:
+        one = queue.pop()
+        if one in pipes or one not in known:
+            continue
+        source, claimed, stands_on = known[one]
+        if stands_on:
+            bases = sorted(base for base in {*stands_on} if base in known)
+            shares[one] = (1.0 if claimed is None else claimed) if bases else 0.0
+            width = inf if claimed is None else _weighs(claimed)
+            pipes[one] = Pipe(width if bases else 0.0, bases)
+            queue += bases
+        else:
+            shares[one] = through[one]
+            pipes[one] = Pipe(_weighs(through[one]), [_FROM + source])
+    for source, share in most.items():
+        shares[_FROM + source] = share
+        pipes[_FROM + source] = Pipe(max(0.0, _weighs(share) - _weighs(own.get(source, 0.0))))
+    cut = narrowest({name: pipes[name] for name in sorted(pipes)}, derived)
+    whole = {name.removeprefix(_FROM) for name in cut if name.startswith(_FROM)}
+    rest = [share for source, share in own.items() if source not in whole]
+    return [*(shares[name] for name in cut), *rest]
+
+
+def _weighs(share: float) -> float:
+    return -log1p(-share) if share < 1 else _CERTAIN
 
 
 def _any_of(shares: Collection[float]) -> float:
     """How sure it is that at least one of them holds, if none depends on another."""
-    return max(1 - prod(sorted(1 - share for share in shares)), *shares)
+    return max([1 - prod(sorted(1 - share for share in shares)), *shares])
 
 
 def _let_through(ids: Iterable[str], known: Mapping[str, Weight]) -> dict[str, float]:
@@ -123,5 +185,5 @@ def _bounded(
     if len(bases) > 1:
         if stands_on not in most:
             most[stands_on] = together(stands_on, known) or 0.0
-        bound = min(_any_of(bases), most[stands_on])
+        bound = most[stands_on]
     return bound if claimed is None else min(claimed, bound)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.core.confidence import Weight
+from holdfast.core.above import Steps, lying_above, stands_for
+from holdfast.core.confidence import UNSAID, Weight
 from holdfast.core.likeness import Alike, groups
 from holdfast.core.said import PERSON, Said, apart
 from holdfast.model.fixed import fixed
-from holdfast.model.handoff import Handoff, Observation, entry_id
+from holdfast.model.handoff import Handoff, Observation, entry_id, names_in
 from holdfast.model.plan import RunId, StepId
 
 
@@ -45,7 +46,9 @@ class Evidence:
     confidence: float | None
     supports: tuple[str, ...]
     refutes: tuple[str, ...]
-    stands_on: tuple[str, ...]  # ids of evidence that its source names
+    stands_on: tuple[
+        str, ...
+    ]  # what its source names: evidence, or a step or handoff for all it found
     head: str
     alike: float
     contested: str = ""
@@ -55,20 +58,49 @@ class Evidence:
 Rows = dict[
     str, tuple[Told, Observation]
 ]  # what was observed, before it is known what it stands on
-Ids = dict[str, list[str]]  # the evidence of a step or of a handoff
+FoundBy = Mapping[str, tuple[str, ...]]  # the evidence of steps and handoffs that sources name
+
+
+class Found:
+    """The evidence of a step or of a handoff; of a step that gathers, all of those whose work it gathers."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self._ids: dict[str, tuple[str, ...]] = {}
+        self._gathered: dict[str, tuple[str, ...]] = {}
+
+    def add(self, told: Told, ids: Iterable[str]) -> None:
+        """What a handoff found."""
+        self._ids[told.step] = self._ids[told.id] = tuple(ids)
+
+    def is_name(self, name: str) -> bool:
+        """Whether something is the name of a step or of a handoff, so that it is no source in the world."""
+        return name in self._ids or name in self.steps
+
+    def by(self, name: str) -> tuple[str, ...]:
+        """The same tuple each time, so that many may stand on it."""
+        if own := self._ids.get(name):
+            return own
+        if name in self.steps and name not in self._gathered:
+            every = (self._ids.get(one, ()) for one in stands_for(self.steps, name))
+            self._gathered[name] = tuple([one for ids in every for one in ids])
+        return self._gathered.get(name, ())
 
 
 def evidence_of(
-    rows: Rows, ids_of: Ids, alike: Alike, said: Sequence[Said]
-) -> tuple[Evidence, ...]:
-    """The findings, with what each stands on, what says the same, what is contested and what is stale."""
+    rows: Rows, found_by: Found, alike: Alike, said: Sequence[Said]
+) -> tuple[tuple[Evidence, ...], FoundBy]:
+    """The findings, with what each stands on, what says the same, what is contested and what is stale.
+
+    And what was found by the steps and handoffs that they stand on: it is the same for all that name one.
+    """
     contested = {one.entry: one for one in said if one.word == "contest"}
-    stands_on = _bases(rows, ids_of)
+    stands_on, groups = _bases(rows, found_by)
     found: dict[str, Evidence] = {}
     for name, (one, seen) in rows.items():
         source, why = seen.source, ""
         if contested:
-            plain = "" if source in rows or source in ids_of else source
+            plain = "" if source in rows or found_by.is_name(source) else source
             why = doubt_of(contested, one, name, plain)
         found[name] = Evidence(
             name,
@@ -90,13 +122,13 @@ def evidence_of(
             doubt = next((contested[key].text for key in (name, own.by) if key in contested), "")
             entry = (name, PERSON, "", own.text, own.by, None, (), (), (), name, 1.0, doubt)
             found.setdefault(name, Evidence(*entry))
-    return _stale(_headed(list(found.values()), alike, said))
+    return _stale(_headed(list(found.values()), alike, said), groups), groups
 
 
-def observed(latest: Sequence[Told]) -> tuple[Rows, Ids]:
+def observed(latest: Sequence[Told], steps: Steps) -> tuple[Rows, Found]:
     """Every finding once, in canonical order, and what each step and each handoff found."""
     rows: Rows = {}
-    ids_of: Ids = {}
+    found = Found(steps)
     for one in latest:
         mine: list[str] = []
         for seen in one.handoff.observed:
@@ -106,40 +138,75 @@ def observed(latest: Sequence[Told]) -> tuple[Rows, Ids]:
                 continue
             rows[name] = (one, seen)
             mine.append(name)
-        ids_of[one.step] = ids_of[one.id] = mine
-    return rows, ids_of
+        found.add(one, mine)
+    return rows, found
 
 
 def _again(one: Observation, other: Observation) -> Observation:
-    """What a step told twice: as sure as it was told at the most, speaking for all that it was told for."""
-    shares = [sure for sure in (one.confidence, other.confidence) if sure is not None]
+    """What a step told twice: as sure as the surer of the two, speaking for all that it was told for."""
+    surer = max(
+        (one.confidence, other.confidence), key=lambda sure: UNSAID if sure is None else sure
+    )
     return replace(
         one,
-        confidence=max(shares, default=None),
+        confidence=surer,
         supports=tuple(dict.fromkeys((*one.supports, *other.supports))),
         refutes=tuple(dict.fromkeys((*one.refutes, *other.refutes))),
     )
 
 
-def _bases(rows: Rows, ids_of: Ids) -> dict[str, tuple[str, ...]]:
-    """The evidence that each source names: by its id, or all of a handoff or of a step.
+def spread(said: Sequence[Said], steps: Steps) -> list[Said]:
+    """What people said, where a contest of a step that gathers is one of each step whose work it gathers."""
+    every: list[Said] = []
+    for one in said:
+        every.append(one)
+        if one.word == "contest" and one.entry in steps:
+            inner = (name for name in stands_for(steps, one.entry) if name != one.entry)
+            every += [replace(one, entry=name) for name in inner]
+    return every
 
-    Something may be named that a step later in the plan told in an earlier run. Where evidence would stand
-    on itself in a circle, such names count no more.
+
+def _bases(rows: Rows, found_by: Found) -> tuple[dict[str, tuple[str, ...]], FoundBy]:
+    """What each source names: evidence by its id, or a handoff or a step above for all that it found.
+
+    A step that is not above is a word like any other: nothing of it was known. By its id something may be
+    named that a step later in the plan told in an earlier run. Where evidence would stand on itself in a
+    circle, such names count no more.
     """
+
+    def is_known(name: str) -> bool:
+        return name in rows or bool(found_by.by(name))
+
+    sources = dict.fromkeys(seen.source for _, seen in rows.values())
+    meant = {one: names for one in sources if one and (names := names_in(one, is_known))}
+    if not meant:
+        return {}, {}
+    named = {name: meant[seen.source] for name, (_, seen) in rows.items() if seen.source in meant}
+    above = lying_above(
+        found_by.steps,
+        ((rows[name][0].step, one) for name, names in named.items() for one in names),
+    )
     found: dict[str, tuple[str, ...]] = {}
-    for name, (one, seen) in rows.items():
-        source = seen.source
-        if source in rows:
-            found[name] = (source,)
-        elif (bases := ids_of.get(source)) and source not in (one.step, one.id):
-            found[name] = tuple(bases)
-    place = {name: n for n, name in enumerate(rows)} if found else {}
+    for name, names in named.items():
+        told = rows[name][0]
+        own = {told.id, told.step}
+        bases = tuple(
+            one
+            for one in names
+            if one in rows
+            or ((told.step, one) in above if one in found_by.steps else one not in own)
+        )
+        if bases:
+            found[name] = bases
+    groups = {one: found_by.by(one) for names in found.values() for one in names if one not in rows}
+    place = {name: n for n, name in enumerate(rows)}
+    place |= {name: max(place[one] for one in ids) for name, ids in groups.items()}
     if all(place[base] < place[name] for name, bases in found.items() for base in bases):
-        return found
-    for name in _circling(found):
-        found[name] = tuple(base for base in found[name] if place[base] < place[name])
-    return found
+        return found, groups
+    for name in _circling({**found, **groups}):
+        if name in found:
+            found[name] = tuple(base for base in found[name] if place[base] < place[name])
+    return found, groups
 
 
 def _circling(found: Mapping[str, Sequence[str]]) -> list[str]:
@@ -194,15 +261,16 @@ def _joined(one: Evidence, head: str, alike: float) -> Evidence:
     )
 
 
-def _stale(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+def _stale(evidence: Sequence[Evidence], groups: FoundBy) -> tuple[Evidence, ...]:
     """What stands on contested evidence is stale, and so is what stands on that."""
     fallen = [one.id for one in evidence if one.contested]
     if not fallen:
         return tuple(evidence)
     above: dict[str, list[str]] = {}
-    for one in evidence:
-        for base in one.stands_on:
-            above.setdefault(base, []).append(one.id)
+    rests = [*((one.id, one.stands_on) for one in evidence), *groups.items()]
+    for name, bases in rests:
+        for base in bases:
+            above.setdefault(base, []).append(name)
     stale: set[str] = set()
     while fallen:
         for name in above.get(fallen.pop(), ()):
@@ -212,13 +280,16 @@ def _stale(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
     return tuple([replace(one, stale=True) if one.id in stale else one for one in evidence])
 
 
-def weights(evidence: Iterable[Evidence]) -> dict[str, Weight]:
-    """What counts of evidence: all that is not contested, each with its source, or its step without one."""
-    return {
-        one.id: Weight(_source(one), one.confidence, one.stands_on)
-        for one in evidence
-        if not one.contested
-    }
+def weights(evidence: Iterable[Evidence], groups: FoundBy) -> dict[str, Weight]:
+    """What counts of evidence: all that is not contested, each with its source, or its step without one.
+
+    A step or a handoff on which some of it stands claims nothing itself.
+    """
+    known = {name: Weight("", None, ids) for name, ids in groups.items()}
+    for one in evidence:
+        if not one.contested:
+            known[one.id] = Weight(_source(one), one.confidence, one.stands_on)
+    return known
 
 
 def _source(one: Evidence) -> str:

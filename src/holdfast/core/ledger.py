@@ -21,8 +21,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from holdfast.core.above import Steps
 from holdfast.core.confidence import Weight, bounded, together
-from holdfast.core.evidence import Evidence, Ids, Told, doubt_of, evidence_of, observed, weights
+from holdfast.core.evidence import (
+    Evidence,
+    Found,
+    FoundBy,
+    Told,
+    doubt_of,
+    evidence_of,
+    observed,
+    spread,
+    weights,
+)
 from holdfast.core.likeness import Alike
 from holdfast.core.questions import Uncertainty, answered
 from holdfast.core.said import PERSON, Said, upheld
@@ -84,6 +95,9 @@ class Ledger:
     hypotheses: Mapping[str, Hypothesis] = field(default_factory=dict)
     stale: tuple[str, ...] = ()
     unmatched: tuple[tuple[StepId, str], ...] = ()  # what a handoff refers to and nobody said
+    found_by: FoundBy = field(
+        default_factory=dict
+    )  # of the steps and handoffs that evidence stands on
 
 
 def folded(
@@ -93,19 +107,23 @@ def folded(
     said: Sequence[Said] = (),
     earlier: Iterable[Told] = (),
     silent: Mapping[StepId, Sequence[str]] | None = None,
+    steps: Steps | None = None,
 ) -> Ledger:
     """The ledger of these handoffs. `hypotheses` are those of the plan, as it says they stand.
 
     `earlier` ones count no more, and are kept beside it. `silent` steps tested hypotheses and told nothing.
+    `steps` are those of the plan: they say which of them a source may name, and what each stands for.
     """
     latest, superseded = _latest(told)
     superseded = _ordered([*superseded, *earlier])
-    said = upheld(said)
-    rows, ids_of = observed(latest)
-    evidence = evidence_of(rows, ids_of, alike, said)
+    steps = {} if steps is None else steps
+    said = spread(upheld(said), steps)
+    rows, found_by = observed(latest, steps)
+    evidence, groups = evidence_of(rows, found_by, alike, said)
     told_in_order = [(one.step, one.handoff) for one in latest]
     uncertainties, unmatched = answered(told_in_order, alike, said)
-    stands = _hypotheses(latest, evidence, ids_of, hypotheses or {}, said, silent or {})
+    counting = weights(evidence, groups)
+    stands = _hypotheses(latest, evidence, found_by, hypotheses or {}, said, silent or {}, counting)
     return Ledger(
         handoffs=latest,
         superseded=superseded,
@@ -116,6 +134,7 @@ def folded(
         hypotheses=stands,
         stale=_fallen(evidence, stands),
         unmatched=unmatched,
+        found_by=groups,
     )
 
 
@@ -188,10 +207,11 @@ class _Heard(NamedTuple):
 def _hypotheses(
     latest: Sequence[Told],
     evidence: Sequence[Evidence],
-    ids_of: Ids,
+    found_by: Found,
     planned: Mapping[str, Standing],
     said: Sequence[Said],
     silent: Mapping[StepId, Sequence[str]],
+    counting: Mapping[str, Weight],
 ) -> dict[str, Hypothesis]:
     known = {one.id: one for one in evidence}
     steps = {name: one.step for one in latest for name in (one.step, one.id)}
@@ -204,8 +224,7 @@ def _hypotheses(
             heard[name].tested_by[step] = None
     contested = {one.entry: one for one in said if one.word == "contest"}
     for one in latest:
-        _tested(one, heard, known, steps, ids_of, contested)
-    counting = weights(evidence)
+        _tested(one, heard, known, steps, found_by, contested)
     return {
         name: _stands(name, planned.get(name, "untested"), one, known, counting)
         for name, one in heard.items()
@@ -228,7 +247,7 @@ def _tested(
     heard: Mapping[str, _Heard],
     known: Mapping[str, Evidence],
     steps: Mapping[str, StepId],
-    ids_of: Ids,
+    found_by: Found,
     contested: Mapping[str, Said],
 ) -> None:
     """Take the verdicts of a handoff. One that is contested itself decides nothing."""
@@ -241,7 +260,7 @@ def _tested(
         here.verdicts[one.step] = "inconclusive" if is_contested else trial.status
         here.doubted.extend([one.step] if is_contested else ())
         for item in trial.evidence:  # an entry, or all that a step or a handoff found
-            ids = [item] if item in known else ids_of.get(item, ())
+            ids = [item] if item in known else found_by.by(item)
             if trial.status in {"supported", "refuted"}:
                 here.sides.setdefault(trial.status, {}).update(dict.fromkeys(ids))
             if (step := known[item].step if item in known else steps.get(item)) is not None:
@@ -304,7 +323,7 @@ def sure(one: Evidence, ledger: Ledger) -> float | None:
     """How sure a piece of evidence is: contested is nothing, a synthesis at most what it stands on."""
     if one.contested:
         return 0.0
-    return bounded(one.id, weights(ledger.evidence))
+    return bounded(one.id, weights(ledger.evidence, ledger.found_by))
 
 
 def loose_ends(ledger: Ledger) -> list[tuple[StepId, str]]:

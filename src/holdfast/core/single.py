@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -99,11 +99,13 @@ def _picked(ledger: Ledger, name: str) -> Ledger:
     return _with_stale(picked)
 
 
-def narrowed(found: Ledger, part: str | None, step: StepId | None, *, unanswered: bool) -> Ledger:
-    """The ledger with one part alone, with what comes from one step, or with what is open."""
+def narrowed(
+    found: Ledger, part: str | None, steps: Collection[StepId], *, unanswered: bool
+) -> Ledger:
+    """The ledger with one part alone, with what comes from these steps, if any, or with what is open."""
 
     def keeps(name: str, of: StepId) -> bool:
-        return part in {None, name} and step in {None, of}
+        return part in {None, name} and (not steps or of in steps)
 
     less = replace(
         found,
@@ -122,7 +124,7 @@ def narrowed(found: Ledger, part: str | None, step: StepId | None, *, unanswered
             name: one
             for name, one in found.hypotheses.items()
             if part in {None, "hypotheses"}
-            and (step is None or step in {*one.tested_by, *one.evidence_steps})
+            and (not steps or not {*one.tested_by, *one.evidence_steps}.isdisjoint(steps))
         },
         handoffs=tuple(one for one in found.handoffs if keeps("handoffs", one.step)),
         superseded=tuple(one for one in found.superseded if keeps("handoffs", one.step)),
@@ -136,9 +138,12 @@ def _with_stale(shown: Ledger) -> Ledger:
     return replace(shown, stale=tuple(name for name in shown.stale if name in known))
 
 
-def words_about(said: Sequence[Said], shown: Ledger) -> list[Said]:
-    """What people said of what is shown: of an entry itself, or of the handoff, step or source it is from."""
-    names = {*entries_of(shown), *(one.id for one in shown.superseded)}
+def words_about(said: Sequence[Said], shown: Ledger, steps: Collection[StepId] = ()) -> list[Said]:
+    """What people said of what is shown: of an entry itself, or of the handoff, step or source it is from.
+
+    And of the `steps` that were asked for.
+    """
+    names = {*steps, *entries_of(shown), *(one.id for one in shown.superseded)}
     names |= {name for one in shown.evidence for name in (one.handoff, one.step, one.source)}
     names |= {one.step for one in (*shown.handoffs, *shown.superseded)}
     return [one for one in said if not names.isdisjoint(_about(one))]

@@ -108,7 +108,7 @@ class Pages:
         given = (plan.premises, {one.step: one for one in told}, about)
         if given != self._given:
             self._given = given
-            self._ledger = folded(told, self._alike, standings(plan), about)
+            self._ledger = folded(told, self._alike, standings(plan), about, steps=plan.steps)
         return self._ledger
 
 

@@ -6,8 +6,9 @@ somebody's words makes no entry of it. What a step beside it told in the same ru
 came first is a matter of time, and no ledger hangs on time. An id that is shortened and fits one of them is
 spelled out, so that what is told later cannot change what it means. What is resolved or tested is such a
 question, by its id or in nearly its words. A source in plain words, a path or an address is not looked up:
-the journal cannot know whether the world has it. What is changed is: a file is one that the step made or
-declares, or that lies in the project. A hypothesis or a requirement is one of the plan, if that has any.
+the journal cannot know whether the world has it. One that names a step is: that lies above. What is changed
+is: a file is one that the step made or declares, or that lies in the project. A hypothesis or a requirement
+is one of the plan, if that has any.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 
+from holdfast.core.above import Steps, lying_above
 from holdfast.core.briefing import ids_on
 from holdfast.core.likeness import Alike, fits, nearest
 from holdfast.core.replan import plain
@@ -26,7 +28,7 @@ from holdfast.engine.handoffs import Handoffs
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.expression import texts_in
 from holdfast.model.glob import PRIVATE
-from holdfast.model.handoff import Handoff, entry_id, is_question, renamed
+from holdfast.model.handoff import Handoff, entry_id, is_question, listed_in, renamed
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Candidate, Store
@@ -39,7 +41,7 @@ _SHOWN = re.compile("^- (.*) \\((?:open|testing)\\) (u-[0-9a-f]{12})$", re.MULTI
 _QUESTIONS = ("resolves", "testing")  # what names questions and nothing else
 _NEAREST = 3  # questions that a refusal names
 _WIDTH = 120  # columns of each
-_DIGEST = re.compile("(?:sha256:)?([0-9a-f]{64})")
+_DIGEST = re.compile("(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
 _FILE = "file:"
 _FILES = frozenset({"file", "path"})  # what an artifact is called that lies in the project
 _OWN: dict[str, Callable[[str, str], tuple[str, str]]] = {
@@ -168,7 +170,11 @@ class _Told:
 
 
 def _is_looked_up(place: str, name: str) -> bool:
-    return place in _QUESTIONS or bool(_ENTRY.fullmatch(name) or _SHORTENED.fullmatch(name))
+    return place in _QUESTIONS or _is_id(name)
+
+
+def _is_id(name: str) -> bool:
+    return bool(_ENTRY.fullmatch(name) or _SHORTENED.fullmatch(name))
 
 
 def _is_told(place: str, name: str, entries: Entries) -> bool:
@@ -243,6 +249,27 @@ def misnamed(plan: Plan, handoff: Handoff) -> Iterator[str]:
                 yield _unlike(place, gap.requirement, "requirement", requirements)
 
 
+def misplaced(steps: Steps, step: StepId, handoff: Handoff) -> Iterator[str]:
+    """Steps that a handoff names as a source and that are not above it: it was told nothing of them."""
+
+    def is_name(name: str) -> bool:
+        return name in steps or _is_id(name)
+
+    named = [
+        (number, name)
+        for number, one in enumerate(handoff.observed)
+        for name in listed_in(one.source, is_name)
+        if name in steps and name != step
+    ]
+    above = lying_above(steps, ((step, name) for _, name in named))
+    for number, name in named:
+        if (step, name) not in above:
+            yield (
+                f"'observed[{number}].source' names the step '{name}', which is not above '{step}';"
+                " name what it told by its id, or say in other words what is meant"
+            )
+
+
 def _unlike(place: str, name: str, kind: str, known: Mapping[str, Json]) -> str:
     near = get_close_matches(name, [*known], 1) or [*known]
     ask = f"did you mean '{near[0]}'?" if len(near) == 1 else f"known: {', '.join(near)}"
@@ -252,7 +279,7 @@ def _unlike(place: str, name: str, kind: str, known: Mapping[str, Json]) -> str:
 def _digests(handoff: Handoff) -> Iterator[tuple[int, str]]:
     for number, one in enumerate(handoff.changed):
         if found := _DIGEST.fullmatch(_path(one.ref)):
-            yield number, found[1]
+            yield number, found[1].lower()
 
 
 def ids_in(handoff: Handoff, step: StepId) -> Iterator[str]:
@@ -270,7 +297,8 @@ def _entries_in(handoff: Handoff, step: StepId) -> Iterator[tuple[str, str]]:
 def _named(handoff: Handoff) -> Iterator[tuple[str, str]]:
     """Everything that a handoff may refer to an earlier entry with, and where."""
     for number, one in enumerate(handoff.observed):
-        yield f"observed[{number}].source", one.source
+        for name in listed_in(one.source, _is_id):
+            yield f"observed[{number}].source", name
         yield from ((f"observed[{number}].supports", name) for name in one.supports)
         yield from ((f"observed[{number}].refutes", name) for name in one.refutes)
     for key, names in (

@@ -64,7 +64,7 @@ def foretold(
         told += more
         if not any(may_matter(one.handoff, premises, rules) for one in more):
             continue
-        ledger = folded(told, alike, standings(plan), said)
+        ledger = folded(told, alike, standings(plan), said, steps=plan.steps)
         if known is None:
             known = answered(store, here, answers)
         found = [one for one in triggers(ledger, premises, rules) if one.id not in known]

@@ -26,7 +26,8 @@ def ledger_of(
     now = handoffs.told_by(state, state.steps)
     before = handoffs.before(state, now) if audit else ()
     quiet = _silent(state, now, state.steps)
-    return folded(now, alike, standings(state.plan, state.running), said, before, quiet)
+    premises = standings(state.plan, state.running)
+    return folded(now, alike, premises, said, before, quiet, state.plan.steps)
 
 
 def ledger_up_to(
@@ -38,7 +39,8 @@ def ledger_up_to(
 ) -> Ledger:
     """What some steps of a run told, whatever the others do."""
     told = handoffs.told_by(state, steps)
-    return folded(told, alike, standings(state.plan), said, silent=_silent(state, told, steps))
+    quiet = _silent(state, told, steps)
+    return folded(told, alike, standings(state.plan), said, silent=quiet, steps=state.plan.steps)
 
 
 def _silent(

@@ -129,6 +129,7 @@ def written(found: Learned) -> bytes:
         "hypotheses": _rows(Hypothesis, list(ledger.hypotheses.values())),
         "stale": ledger.stale,
         "unmatched": ledger.unmatched,
+        "found_by": ledger.found_by,
         "said": _rows(Said, found.said),
         "stale_steps": found.stale,
     }
@@ -149,6 +150,7 @@ def read(body: bytes) -> Learned:
         hypotheses={one.id: one for one in hypotheses},
         stale=tuple(given["stale"]),
         unmatched=tuple([(step, name) for step, name in given["unmatched"]]),
+        found_by={name: tuple(ids) for name, ids in given["found_by"].items()},
     )
     stale = {step: tuple(held) for step, held in given["stale_steps"].items()}
     return Learned(ledger, _made(Said, given["said"]), stale)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
+from holdfast.core.above import stands_for
 from holdfast.core.briefing import SUMMED
 from holdfast.core.ledger import Ledger
 from holdfast.core.said import Said, upheld
@@ -100,9 +101,13 @@ def in_doubt(store: Store, state: State, steps: Iterable[StepId]) -> tuple[Doubt
 
 
 def steps_behind(ledger: Ledger, state: State, entry: str) -> tuple[StepId, ...]:
-    """The steps that told what is contested: evidence, a handoff, a step or a source."""
+    """The steps that told what is contested: evidence, a handoff, a step or a source.
+
+    A step that gathers told nothing: it is about those whose work it gathers.
+    """
     if entry in state.steps:
-        return (StepId(entry),)
+        behind = stands_for(state.plan.steps, entry)
+        return tuple(step for step in behind if step in state.steps) or (StepId(entry),)
     named = [one.step for one in ledger.handoffs if one.id == entry]
     named += [one.step for one in ledger.evidence if entry in {one.id, one.source}]
     return tuple(dict.fromkeys(step for step in named if step in state.steps))

@@ -49,6 +49,11 @@ _INSIDE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _DIGITS = 12
 _QUESTION = re.compile(f"u-[0-9a-f]{{0,{_DIGITS}}}")
+_NAME = re.compile(
+    r"(?:\[[^\[\]]*\]|[^\s,;&\[])+"
+)  # what stands in brackets belongs to the id of an item
+_BETWEEN = re.compile(r"[\s,;&]")
+_ENTRY = re.compile(rf"(?<![\w-])[eh]-[0-9a-f]{{{_DIGITS}}}(?![\w-])")
 T = TypeVar("T")
 
 
@@ -114,6 +119,21 @@ def entry_id(kind: Kind, step: StepId, *words: str) -> str:
 def is_question(name: str) -> bool:
     """Whether a name is the id of a question, or the beginning of one, and not its words."""
     return _QUESTION.fullmatch(name) is not None
+
+
+def names_in(source: str, is_known: Callable[[str], object]) -> tuple[str, ...]:
+    """The entries and steps that a source names: it lists them, or has ids of some in its words."""
+    words = dict.fromkeys(_ENTRY.findall(source))
+    return listed_in(source, is_known) or tuple(one for one in words if is_known(one))
+
+
+def listed_in(source: str, is_known: Callable[[str], object]) -> tuple[str, ...]:
+    """The same, of a source that is a list of them and nothing else: one or several."""
+    if is_known(source):
+        return (source,)
+    parts = dict.fromkeys(_NAME.findall(source)) if _BETWEEN.search(source) else {}
+    parts.pop("and", None)
+    return tuple(parts) if all(is_known(one) for one in parts) else ()
 
 
 def handoff_id(step: StepId, content: Digest) -> str:
@@ -382,7 +402,7 @@ def cited(handoff: Handoff) -> Iterator[str]:
     for one in handoff.observed:
         yield from (*one.supports, *one.refutes)
         if one.source:
-            yield one.source
+            yield from names_in(one.source, _ENTRY.fullmatch) or (one.source,)
     for tested in handoff.hypotheses.values():
         yield from tested.evidence
 
@@ -393,12 +413,17 @@ def renamed(handoff: Handoff, names: Mapping[str, str]) -> Handoff:
     def new(given: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(names.get(one, one) for one in given))
 
+    def spelled(source: str) -> str:
+        if not names_in(source, lambda name: name in names or _ENTRY.fullmatch(name)):
+            return source
+        return _NAME.sub(lambda found: names.get(found[0], found[0]), source)
+
     return replace(
         handoff,
         observed=tuple(
             replace(
                 one,
-                source=names.get(one.source, one.source),
+                source=spelled(one.source),
                 supports=new(one.supports),
                 refutes=new(one.refutes),
             )
