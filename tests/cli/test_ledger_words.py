@@ -581,3 +581,29 @@ def test_a_heading_in_the_words_of_a_step_is_no_heading(project: Project) -> Non
     found = project.ok("ledger", "contest", "list.csv", "--because", "old", "--json").json
     assert {one["step"]: one["decision"] for one in found["again"]}["c"] == "run"
     assert project.run().codes["c"] == "context_changed"
+
+
+@pytest.mark.parametrize("step", ["plain", "look"])
+def test_what_comes_with_a_version_of_a_person_is_shown_at_once(
+    stations: Project, step: str
+) -> None:
+    stations.write("plan.yaml", PLAN + "  plain: {shell: echo 1}\n")
+    stations.run()
+    stations.write("mine.json", handoff({"finding": "psi", "source": "S"}))
+    stations.write("mine", "13\n")
+    stations.ok("amend", step, "mine", "--handoff", "mine.json", "--because", "counted")
+    assert '"psi"' in stations.ok("show", step, "--handoff").out
+    assert entry(stations, "evidence", step)["finding"] == "psi"
+    foreseen = stations.ok("ledger", "contest", "S", "--because", "no", "--dry-run", "--json").json
+    found = stations.ok("ledger", "contest", "S", "--because", "no", "--json").json
+    assert found["again"] == foreseen["again"]
+    assert found["again"][0]["step"] == step
+    assert stations.run().codes[step] == "evidence_contested"
+
+
+def test_a_step_is_contested_right_after_a_person_gave_a_version(stations: Project) -> None:
+    stations.write("mine", "13\n")
+    stations.ok("amend", "other", "mine", "--because", "counted")
+    found = stations.ok("ledger", "contest", "other", "--because", "no", "--json").json
+    assert [one["step"] for one in found["again"]] == ["other"]
+    assert stations.run().codes["other"] == "evidence_contested"

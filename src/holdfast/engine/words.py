@@ -86,7 +86,7 @@ def doubted(row: Artifact) -> Doubted:
 
 
 def in_doubt(store: Store, state: State, steps: Iterable[StepId]) -> tuple[Doubted, ...]:
-    """The rows behind what these steps of a run stand on."""
+    """The rows behind what these steps of a run stand on, with what a person put in their place since."""
     found: list[Doubted] = []
     for step_id in steps:
         here = state.steps[step_id]
@@ -95,7 +95,9 @@ def in_doubt(store: Store, state: State, steps: Iterable[StepId]) -> tuple[Doubt
         rows = store.artifacts(
             project=state.project, line=state.line, step=step_id, status="accepted"
         )
-        found += [doubted(row) for row in rows if row.digest == here.digest]
+        newest = store.newest(state.project, state.line, step_id)
+        stand = {here.digest, *([newest.digest] if newest is not None else ())}
+        found += [doubted(row) for row in rows if row.digest in stand]
     return tuple(found)
 
 
