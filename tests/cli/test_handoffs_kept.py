@@ -396,7 +396,7 @@ def test_which_steps_were_told_what_fell_goes_along_with_a_run(told: Project) ->
 
 
 def test_which_steps_were_told_what_fell_goes_along_with_a_fork(told: Project) -> None:
-    steps = {
+    steps: dict[str, dict[str, Any]] = {
         "a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"},
         "b": {"needs": ["a"], "shell": "cat $HOLDFAST_CONTEXT > b; echo b"},
         "c": {"needs": ["b"], "shell": "echo c"},

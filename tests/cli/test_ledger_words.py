@@ -607,3 +607,34 @@ def test_a_step_is_contested_right_after_a_person_gave_a_version(stations: Proje
     found = stations.ok("ledger", "contest", "other", "--because", "no", "--json").json
     assert [one["step"] for one in found["again"]] == ["other"]
     assert stations.run().codes["other"] == "evidence_contested"
+
+
+def test_a_contest_says_that_a_version_of_a_person_would_go(stations: Project) -> None:
+    stations.write("mine", "13\n")
+    stations.ok("amend", "other", "mine", "--because", "counted")
+    stations.run()
+    for words in (("--dry-run",), ()):
+        said = stations.ok("ledger", "contest", "other", "--because", "no", *words).out
+        assert "; a person's version of other is replaced" in said
+    assert "replaces your version of other" in stations.ok("plan").out
+    assert stations.run().states["other"] == "done"
+    assert stations.ok("show", "other").out == "3\n"
+
+
+def test_a_contest_names_the_same_causes_before_and_after_it_is_said(stations: Project) -> None:
+    two: list[Json] = [{"finding": f"river {n}", "source": f"{n}.csv"} for n in ("7", "8", "9")]
+    stations.write("other.json", handoff(*two))
+    stations.run("--force-node", "other")
+    for name in ("9.csv", "7.csv", "8.csv"):
+        words = ("ledger", "contest", name, "--because", "no", "--json")
+        assert stations.ok(*words, "--dry-run").json["again"] == stations.ok(*words).json["again"]
+
+
+def test_why_shows_how_the_page_differs_that_a_step_is_told(project: Project) -> None:
+    chain(project, "in-ref")
+    project.run()
+    name = project.ok("ledger", "--json").json["evidence"][0]["id"]
+    project.ok("ledger", "contest", name, "--because", "no")
+    said = project.ok("why", "c").out
+    assert "content not kept" not in said
+    assert f"12 stations {name}" in said

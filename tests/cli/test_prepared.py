@@ -282,7 +282,7 @@ def test_what_was_agreed_to_holds_for_the_plan_that_follows(
     }
     paid = asked("write it", needs=["test"])
     ready.plan({"test": test, "write": paid}, hypotheses=GROWS, replan={"to": SECOND, "ask": False})
-    other = {"test": test, "write": paid | {"prompt": "other"}}
+    other: dict[str, dict[str, Any]] = {"test": test, "write": paid | {"prompt": "other"}}
     ready.plan(other, file=SECOND, hypotheses=GROWS)
     with served(ready, [Say("second")]) as server:
         assert ready.run(*yes).code == 3

@@ -399,7 +399,7 @@ def test_a_hypothesis_that_the_plan_itself_calls_refuted_holds_the_run(
     project: Project, asks: str
 ) -> None:
     refuted = {"grows": {"statement": "it grows", "critical": True, "status": "refuted"}}
-    steps = {
+    steps: dict[str, dict[str, Json]] = {
         "a": {"shell": "cp test.json $HOLDFAST_HANDOFF", "inputs": "test.json"},
         "b": {"needs": ["a"], "shell": "echo b"},
     }

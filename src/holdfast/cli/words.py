@@ -305,8 +305,11 @@ class Fall:
         if one.decision == "maybe" and reason.code == "upstream_changed":
             return f"only if {', '.join(reason.because)} changes"
         if step_id in self.steps and reason.code == "forced":
-            reason = Reason("evidence_contested", (self.entry,))
-        return sentence(reason)
+            contested = (*(one.probe.contested if one.probe else ()), self.entry)
+            reason = Reason("evidence_contested", tuple(dict.fromkeys(contested)))
+        theirs = [*one.edited, *one.replaced]
+        goes = f"; a person's version of {', '.join(theirs)} is replaced" if theirs else ""
+        return sentence(reason) + goes
 
 
 @click.command(

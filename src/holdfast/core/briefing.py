@@ -88,7 +88,7 @@ class Quoted(NamedTuple):
 
 
 def quoted(page: str) -> Quoted:
-    """What a page names: each of its lines ends with an id. A heading has a line of its own; words never do."""
+    """What a page names: each of its lines ends with an id. A heading is a line of its own, words are not."""
     lines = page.split("\n")
     at = lines.index(SUMMED) if SUMMED in lines else len(lines)
     return Quoted(_ends(lines[:at]), _ends(lines[at:]))

@@ -53,9 +53,7 @@ def own_entry(one: Said) -> str:
 
 def upheld(said: Sequence[Said]) -> list[Said]:
     """What people said and did not take back since."""
-    back = {
-        (one.word, _about(one)): number for number, one in enumerate(said) if one.word in _BACK
-    }
+    back = {(one.word, _about(one)): number for number, one in enumerate(said) if one.word in _BACK}
     if not back:
         return [*said]
     return [
