@@ -370,6 +370,34 @@ def test_a_secret_in_a_handoff_is_refused_and_kept_nowhere(project: Project) -> 
         assert not path.is_file() or b"very-secret-value-1" not in path.read_bytes(), path
 
 
+SECRET = "tok_Zq7RrB4mXw93LkPv0sYhTgNcDfUaEiOj"
+HIDDEN: dict[str, dict[str, Json]] = {
+    "where a name is cut": {"resolves": ["A" * 85 + SECRET]},
+    "with a letter that nobody sees": {SECRET[:20] + "\0" + SECRET[20:]: 1},
+    "with a wrong key beside it": {"wrong": 1, "payload": {"said": SECRET}},
+}
+
+
+@pytest.mark.req("I13")
+@pytest.mark.parametrize("spelled", [False, True])
+@pytest.mark.parametrize("where", HIDDEN)
+def test_a_refusal_of_a_handoff_shows_nothing_of_a_secret(
+    project: Project, where: str, spelled: bool
+) -> None:
+    text = handoff(**HIDDEN[where])
+    if spelled:  # JSON may write each letter by its number
+        text = text.replace("q7Rr", "\\u0071\\u0037\\u0052\\u0072")
+    project.write("a.json", text)
+    project.plan({"a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1", "secrets": ["TOKN"]}})
+    run = project.run("--secret", "TOKN", env={"TOKN": SECRET})
+    assert run.states == {"a": "failed"}
+    assert "the handoff holds the value of a secret" in run.err
+    said = run.err + json.dumps(run.data) + project.ok("why", "a").out
+    assert SECRET[:8] not in said
+    kept = [path for path in project.store.rglob("*") if path.is_file()]
+    assert not [path for path in kept if SECRET[:12].encode() in path.read_bytes()]
+
+
 def test_what_a_killed_attempt_wrote_counts_for_nothing(project: Project) -> None:
     project.write("a.json", handoff({"finding": "half the truth"}))
     wait = project.gate("go")

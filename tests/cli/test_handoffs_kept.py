@@ -376,3 +376,36 @@ def test_an_imported_run_tells_the_same_whatever_the_line_here_told(
     assert ledger(project, "--store", "other") == there
     run(here, "--store", "other")
     assert ledger(project, "--store", "other", "--run", name) == whole
+
+
+@pytest.mark.req("R72")
+def test_which_steps_were_told_what_fell_goes_along_with_a_run(told: Project) -> None:
+    told.ok("ledger", "contest", "a.csv", "--take-back", "--because", "no")
+    run = told.run().id
+    assert set(told.status().states.values()) == {"reused"}
+    told.ok("ledger", "contest", "a.csv", "--because", "it is old")
+    stale = ledger(told)["stale_steps"]
+    assert [*stale] == ["b"]
+    told.ok("export", "@", "one.holdfast")
+    told.ok("import", "one.holdfast", "--store", "other", "--yes")
+    assert ledger(told, "--store", "other", "--run", run)["stale_steps"] == stale
+    assert told.call("verify", "--store", "other").code == 0
+    told.ok("export", run, "two.holdfast", "--store", "other")
+    told.ok("import", "two.holdfast", "--store", "third", "--yes")
+    assert ledger(told, "--store", "third", "--run", run)["stale_steps"] == stale
+
+
+def test_which_steps_were_told_what_fell_goes_along_with_a_fork(told: Project) -> None:
+    steps: dict[str, dict[str, Any]] = {
+        "a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"},
+        "b": {"needs": ["a"], "shell": "cat $HOLDFAST_CONTEXT > b; echo b"},
+        "c": {"needs": ["b"], "shell": "echo c"},
+    }
+    told.ok("ledger", "contest", "a.csv", "--take-back", "--because", "no")
+    told.plan(steps)
+    told.run()
+    told.ok("ledger", "contest", "a.csv", "--because", "it is old")
+    told.ok("fork", "@", "--from", "c", "--as", "again")
+    told.ok("fork", "@", "--from", "c", "--as", "third", "--plan-id", "again")
+    for line in ("again", "third"):
+        assert [*ledger(told, "--plan-id", line)["stale_steps"]] == ["b"], line

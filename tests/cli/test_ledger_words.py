@@ -497,3 +497,144 @@ def test_a_question_that_a_person_answered_is_told_to_nobody_whatever_else_runs(
     project.ok("ledger", "resolve", name, "--because", "they are")
     assert decisions(project, "--force-node", "a")["c"] == "run"
     assert project.run("--force-node", "a").states == {"a": "done", "b": "reused", "c": "done"}
+
+
+def stands(project: Project, kind: str, text: str) -> tuple[str, dict[str, Any]]:
+    part, key = {"uncertainty": ("uncertainties", "question"), "gap": ("gaps", "item")}[kind]
+    (one,) = [e for e in project.ok("ledger", "--json").json[part] if e[key] == text]
+    state = one["status"] if kind == "uncertainty" else "resolved" if one["closed"] else "open"
+    return state, one
+
+
+@pytest.mark.req("R113")
+@pytest.mark.parametrize("kind", ["uncertainty", "gap"])
+def test_what_a_person_raises_again_after_it_was_resolved_is_open(
+    stations: Project, kind: str
+) -> None:
+    stations.ok("ledger", "add", kind, "who pays", "--because", "nobody knows")
+    name = stands(stations, kind, "who pays")[1]["id"]
+    stations.ok("ledger", "resolve", name, "--because", "they do")
+    assert stands(stations, kind, "who pays")[0] == "resolved"
+    stations.ok("ledger", "add", kind, "who pays", "--because", "they do not")
+    state, one = stands(stations, kind, "who pays")
+    assert (state, one.get("because"), one.get("reason", "they do not")) == (
+        "open",
+        None,
+        "they do not",
+    )
+    assert "who pays" in stations.ok("ledger", "--open").out
+    stations.ok("ledger", "resolve", name, "--because", "paid")
+    assert stands(stations, kind, "who pays")[0] == "resolved"
+
+
+@pytest.mark.req("R113")
+@pytest.mark.parametrize(("kind", "text"), [("uncertainty", "Are all online?"), ("gap", "the map")])
+def test_that_something_is_resolved_is_taken_back(stations: Project, kind: str, text: str) -> None:
+    name = stands(stations, kind, text)[1]["id"]
+    back = ("ledger", "resolve", name, "--take-back", "--because", "by mistake")
+    assert f"nobody resolved '{name}'" in stations.refused(2, *back)
+    stations.ok("ledger", "resolve", name, "--because", "oops")
+    assert stands(stations, kind, text)[0] == "resolved"
+    assert stations.ok(*back).out.startswith(f"taken back: {text}")
+    assert stands(stations, kind, text)[0] == "open"
+
+
+def test_an_entry_of_a_person_is_taken_back_and_may_be_added_again(stations: Project) -> None:
+    add = ("ledger", "add", "evidence", "7 is shut", "--because", "I called")
+    assert "nobody added '7 is shut'" in stations.refused(2, *add, "--take-back")
+    stations.ok(*add)
+    name = entry(stations, "evidence", "")["id"]
+    stations.ok(*add, "--take-back")
+    assert "7 is shut" not in stations.ok("ledger").out
+    stations.ok(*add)
+    assert entry(stations, "evidence", "")["id"] == name
+    stations.ok("ledger", "contest", name, "--because", "it is open")
+    assert "is contested, and stays so: it is open" in stations.refused(2, *add)
+    stations.ok("ledger", "contest", name, "--take-back", "--because", "no")
+    stations.ok(*add)
+
+
+def test_what_was_kept_apart_is_taken_for_one_again(stations: Project) -> None:
+    stations.write("other.json", handoff({"finding": "12 stations.", "source": "b.csv"}))
+    stations.run("--force-node", "other")
+    names = [one["id"] for one in stations.ok("ledger", "--json").json["evidence"]]
+    one, two = names[0], entry(stations, "evidence", "other")["id"]
+    assert f"'{one}' is one entry" in stations.refused(2, "ledger", "apart", one, one)
+    assert "nobody keeps" in stations.refused(2, "ledger", "apart", one, two, "--take-back")
+    stations.ok("ledger", "apart", one, two)
+    assert "as e-" not in stations.ok("ledger", "evidence").out
+    stations.ok("ledger", "apart", two, one, "--take-back")
+    assert "as e-" in stations.ok("ledger", "evidence").out
+
+
+def test_a_heading_in_the_words_of_a_step_is_no_heading(project: Project) -> None:
+    above = "inputs: {0}.json\n    shell: cp {0}.json $HOLDFAST_HANDOFF; echo {0}"
+    project.write(
+        "plan.yaml",
+        f"steps:\n  a:\n    {above.format('a')}\n"
+        f"  b:\n    needs: [a]\n    {above.format('b')}\n"
+        "  c:\n    needs: [b]\n    context: in-ref\n    shell: echo c\n",
+    )
+    project.write("a.json", handoff({"finding": "12 stations", "source": "list.csv"}))
+    project.write("b.json", handoff(next_agent_should_first="## Summed up, for want of room"))
+    project.run()
+    found = project.ok("ledger", "contest", "list.csv", "--because", "old", "--json").json
+    assert {one["step"]: one["decision"] for one in found["again"]}["c"] == "run"
+    assert project.run().codes["c"] == "context_changed"
+
+
+@pytest.mark.parametrize("step", ["plain", "look"])
+def test_what_comes_with_a_version_of_a_person_is_shown_at_once(
+    stations: Project, step: str
+) -> None:
+    stations.write("plan.yaml", PLAN + "  plain: {shell: echo 1}\n")
+    stations.run()
+    stations.write("mine.json", handoff({"finding": "psi", "source": "S"}))
+    stations.write("mine", "13\n")
+    stations.ok("amend", step, "mine", "--handoff", "mine.json", "--because", "counted")
+    assert '"psi"' in stations.ok("show", step, "--handoff").out
+    assert entry(stations, "evidence", step)["finding"] == "psi"
+    foreseen = stations.ok("ledger", "contest", "S", "--because", "no", "--dry-run", "--json").json
+    found = stations.ok("ledger", "contest", "S", "--because", "no", "--json").json
+    assert found["again"] == foreseen["again"]
+    assert found["again"][0]["step"] == step
+    assert stations.run().codes[step] == "evidence_contested"
+
+
+def test_a_step_is_contested_right_after_a_person_gave_a_version(stations: Project) -> None:
+    stations.write("mine", "13\n")
+    stations.ok("amend", "other", "mine", "--because", "counted")
+    found = stations.ok("ledger", "contest", "other", "--because", "no", "--json").json
+    assert [one["step"] for one in found["again"]] == ["other"]
+    assert stations.run().codes["other"] == "evidence_contested"
+
+
+def test_a_contest_says_that_a_version_of_a_person_would_go(stations: Project) -> None:
+    stations.write("mine", "13\n")
+    stations.ok("amend", "other", "mine", "--because", "counted")
+    stations.run()
+    for words in (("--dry-run",), ()):
+        said = stations.ok("ledger", "contest", "other", "--because", "no", *words).out
+        assert "; a person's version of other is replaced" in said
+    assert "replaces your version of other" in stations.ok("plan").out
+    assert stations.run().states["other"] == "done"
+    assert stations.ok("show", "other").out == "3\n"
+
+
+def test_a_contest_names_the_same_causes_before_and_after_it_is_said(stations: Project) -> None:
+    two: list[Json] = [{"finding": f"river {n}", "source": f"{n}.csv"} for n in ("7", "8", "9")]
+    stations.write("other.json", handoff(*two))
+    stations.run("--force-node", "other")
+    for name in ("9.csv", "7.csv", "8.csv"):
+        words = ("ledger", "contest", name, "--because", "no", "--json")
+        assert stations.ok(*words, "--dry-run").json["again"] == stations.ok(*words).json["again"]
+
+
+def test_why_shows_how_the_page_differs_that_a_step_is_told(project: Project) -> None:
+    chain(project, "in-ref")
+    project.run()
+    name = project.ok("ledger", "--json").json["evidence"][0]["id"]
+    project.ok("ledger", "contest", name, "--because", "no")
+    said = project.ok("why", "c").out
+    assert "content not kept" not in said
+    assert f"12 stations {name}" in said

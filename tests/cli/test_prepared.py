@@ -224,10 +224,47 @@ def test_a_file_that_became_wrong_meanwhile_leaves_the_run_waiting(ready: Projec
     ready.plan(steps, hypotheses=GROWS, replan={"to": SECOND, "ask": False})
     run = ready.run()
     assert (run.code, run.data["status"], run.states["write"]) == (3, "waiting", "pending")
-    assert "second.yaml cannot take its place" in run.err
+    assert "second.yaml is not as it was when" in run.err
     write(ready, SECOND, "second")
     assert ready.resume().code == 0
     assert ready.ok("show", "write").out == "second\n"
+
+
+THIRD = "third.yaml"
+
+
+@pytest.mark.req("R118")
+@pytest.mark.parametrize("changed", [SECOND, THIRD])
+def test_a_plan_that_a_step_changed_takes_no_place_unless_a_person_says_so(
+    ready: Project, changed: str
+) -> None:
+    write(ready, SECOND, "second", replan={"to": THIRD, "ask": False, "rounds": 2})
+    write(ready, THIRD, "third")
+    was = (ready.root / changed).read_text()
+    write(ready, changed, "evil", "more")
+    evil = ready.root / "evil"
+    (ready.root / changed).rename(evil)
+    ready.write(changed, was)
+    write(ready, "plan.yaml", "first", replan={"to": SECOND, "ask": False})
+    plan = (ready.root / "plan.yaml").read_text()
+    ready.write("plan.yaml", plan.replace("cp test.json", f"cp {evil} {changed}; cp test.json", 1))
+    run = ready.run()
+    assert (run.code, run.data["status"], run.states["write"]) == (3, "waiting", "pending")
+    assert f"{SECOND} is not as it was when" in run.err
+    assert ready.resume().code == 3
+    assert "a new run takes its place" in ready.refused(2, "run")
+    ready.write(changed, was)  # as it was
+    assert ready.resume().data["status"] != "waiting"
+
+
+@pytest.mark.req("R118")
+def test_a_plan_that_a_step_produces_is_not_ready(ready: Project) -> None:
+    plan = json.loads((ready.root / "plan.yaml").read_text())
+    plan["steps"]["test"]["produces"] = f"./{SECOND}"
+    ready.write("plan.yaml", json.dumps(plan))
+    (problem,) = ready.call("check", "--json").json["problems"]
+    assert problem["code"] == "P112"
+    assert f"'{SECOND}' is produced by the step 'test'" in problem["message"]
 
 
 @pytest.mark.req("R118", "R165")
@@ -245,11 +282,11 @@ def test_what_was_agreed_to_holds_for_the_plan_that_follows(
     }
     paid = asked("write it", needs=["test"])
     ready.plan({"test": test, "write": paid}, hypotheses=GROWS, replan={"to": SECOND, "ask": False})
+    other: dict[str, dict[str, Any]] = {"test": test, "write": paid | {"prompt": "other"}}
+    ready.plan(other, file=SECOND, hypotheses=GROWS)
     with served(ready, [Say("second")]) as server:
         assert ready.run(*yes).code == 3
-        ready.plan(
-            {"test": test, "write": paid | {"prompt": "other"}}, file=SECOND, hypotheses=GROWS
-        )
+        ready.plan(other, file=SECOND, hypotheses=GROWS)
         went_on = ready.resume()
         assert (went_on.code, len(server.requests)) == (0, 1), went_on.err
     assert went_on.states["write"] == "done"

@@ -360,3 +360,51 @@ def test_with_a_barrier_no_later_wave_starts_before_the_plan_was_looked_at(
     say(project, hypotheses={"warm": "refuted"})
     run = project.run("--barrier")
     assert (run.code, run.states["build"]) == (3, "pending")
+
+
+WORDS = {
+    "a question": ("uncertainty", "I doubt that the register is complete"),
+    "two gaps": ("gap", "a map"),
+}
+
+
+@pytest.mark.req("R119", "R120")
+@pytest.mark.parametrize("about", WORDS)
+@pytest.mark.parametrize("asks", ["", "Who is there?"])
+def test_what_a_person_says_of_the_premises_counts_whatever_steps_said(
+    doubtful: Project, about: str, asks: str
+) -> None:
+    doubtful.write("plan.yaml", (PREMISES + STEPS).replace("gaps: 1", "gaps: 0"))
+    say(doubtful, highest_impact_uncertainty=asks)
+    assert doubtful.run().code == 0
+    kind, text = WORDS[about]
+    doubtful.ok("ledger", "add", kind, text, "--because", "I looked")
+    foretold = doubtful.ok("plan", "--json").json["replan"]["waits_for"]
+    held = doubtful.run()
+    assert held.code == 3
+    assert [one["trigger"] for one in foretold] == held.data["replan"]["triggers"]
+    name = next(
+        one["id"]
+        for part in ("uncertainties", "gaps")
+        for one in doubtful.ok("ledger", "--json").json[part]
+        if one["from_step"] == ""
+    )
+    doubtful.ok("ledger", "resolve", name, "--because", "it is")
+    assert doubtful.resume().code == 0
+
+
+@pytest.mark.req("R121")
+@pytest.mark.parametrize("asks", ["", "Why?"])
+def test_a_hypothesis_that_the_plan_itself_calls_refuted_holds_the_run(
+    project: Project, asks: str
+) -> None:
+    refuted = {"grows": {"statement": "it grows", "critical": True, "status": "refuted"}}
+    steps: dict[str, dict[str, Json]] = {
+        "a": {"shell": "cp test.json $HOLDFAST_HANDOFF", "inputs": "test.json"},
+        "b": {"needs": ["a"], "shell": "echo b"},
+    }
+    project.plan(steps, hypotheses=refuted)
+    say(project, highest_impact_uncertainty=asks)
+    held = project.run()
+    assert (held.code, held.states) == (3, {"a": "done", "b": "pending"})
+    assert "'grows' was refuted, and the plan stands on it" in project.ok("status").out

@@ -200,12 +200,12 @@ def _one(store: Store, run: str) -> Selection:
     rows = list(store.artifacts(run=row.run))
     journals = [f"run:{row.run}"]
     state = read_state(store, row.run)
-    told, said = ((), ()) if state is None else learned(store, state)
-    beside = {*named_in(told, said)}
+    line = RunImported(row.run, 0, digest_bytes(b""), "")
+    line = line if state is None else learned(store, state, line)
+    beside = {*named_in(line)}
     contents = _named(store, journals, {item.digest for item in rows} | beside)
     needed = {digest for digest, _ in lacking(_Only(store, journals), {*contents})}
     absent = sorted((needed | beside | {item.digest for item in rows}) - {*contents})
-    line = RunImported(row.run, 0, digest_bytes(b""), "", told=told, said=said)
     return Selection("run", [row], journals, contents, absent, line)
 
 
@@ -393,10 +393,10 @@ def _add(where: Place, archive: Archive, *, yes: bool) -> bool:
         history = _History(archive, row)
         rows = rebuilt_index(history)
         last, chain = archive.last(f"run:{given.run}")
-        came = archive.learned
-        told, words = (came.told, came.said) if came is not None else ((), ())
-        said = RunImported(given.run, last, chain, who(), archive.absent, told, words)
-        _check_present(archive, [*(item.digest for item in rows), *named_in(told, words)])
+        said = RunImported(given.run, last, chain, who(), archive.absent)
+        if (came := archive.learned) is not None:
+            said = replace(said, told=came.told, said=came.said, pages=came.pages)
+        _check_present(archive, [*(item.digest for item in rows), *named_in(said)])
         _put_contents(store, archive)
         line = line_journal(given.project, given.line)
         events = _events(archive, f"run:{given.run}")

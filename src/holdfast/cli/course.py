@@ -147,7 +147,7 @@ def course(
         found = replace(found, held=_held(store, loaded.plan))
         tells = Handoffs(store, loaded.plan.project, loaded.plan.name)
         tells.refresh()
-        is_silent = next(tells.ever(), None) is None
+        is_silent = not loaded.plan.premises and next(tells.ever(), None) is None
         for _ in range(MOST):
             plan = found.loaded.plan
             rules = rules_of(plan)

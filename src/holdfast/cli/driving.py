@@ -187,7 +187,7 @@ def drive(
             run = state.run
             state = once(driven, lambda world: resume_run(world, run, only=()))  # noqa: B023
         keep_line(where, state.line)
-        following = taking(store, state, asks=manner.how == "ask")
+        following = taking(where.root, store, state, asks=manner.how == "ask")
         code = WAITING
         if following is None:
             code = conclude(store, state, where.file, as_json=manner.as_json)

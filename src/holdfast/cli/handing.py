@@ -11,7 +11,7 @@ from holdfast import wire
 from holdfast.cli.place import Place
 from holdfast.engine.citations import Citations, absent, misnamed, misplaced
 from holdfast.engine.handoffs import Checked, added_by_person, given_by_person
-from holdfast.engine.unkept import Hidden, check_free
+from holdfast.engine.unkept import Hidden, check_told
 from holdfast.errors import UsageError
 from holdfast.model.digest import Digest
 from holdfast.model.handoff import MOST_TOLD, Handoff
@@ -74,5 +74,5 @@ def _content(step: Step, file: str, hidden: Hidden) -> bytes:
             f"the handoff for '{step.id}' is larger than {MOST_TOLD // 1024:,} KB",
             hint="hand over what others need to know, and name the rest under 'changed'",
         )
-    check_free(f"the handoff for '{step.id}'", content, hidden)
+    check_told(f"the handoff for '{step.id}'", content, hidden)
     return content

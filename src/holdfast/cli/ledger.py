@@ -19,11 +19,10 @@ from holdfast.core.ledger import Gap, Ledger, Registered
 from holdfast.core.questions import Uncertainty
 from holdfast.core.said import Said
 from holdfast.core.single import One, all_of, entries_of, narrowed, past_of, words_about
-from holdfast.engine.elsewhere import handoffs_of
+from holdfast.engine.elsewhere import handoffs_of, stale_steps
 from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.snapshots import Learned, learned
-from holdfast.engine.words import stale_steps
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 from holdfast.model.handoff import handoff_json

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, cast
 
 import click
 
+from holdfast import wire
 from holdfast.cli.again import mend
 from holdfast.cli.ask import ask, who
 from holdfast.cli.course import course
@@ -44,14 +46,18 @@ class Taking:
 Start = Callable[[Place, Plan, Agreement, dict[str, object], str], int]
 
 
-def taking(store: Store, state: State, *, asks: bool) -> Taking | None:
+def taking(root: str, store: Store, state: State, *, asks: bool) -> Taking | None:
     """What follows a run that is held: a plan that is ready, if nobody has to be asked or he says yes."""
     if state.replan is None or state.status != "waiting":
         return None
     words = tuple(one_line(one.words) for one in doubts(store.get(state.replan.words)))
     answers = answers_on(store, state.project, state.line)
-    if (file := successor(store, state, answers)) is not None:
-        return Taking(state, file, words)
+    follows = successor(store, state, answers, partial(wire.ready, root))
+    if follows is not None and follows.is_as_it_was:
+        return Taking(state, follows.file, words)
+    if follows is not None:
+        changed = f"{follows.file} is not as it was when {short(state.run)} began"
+        talk(f"! {changed}, so it takes its place only if a person looked at it and says so")
     file = rules_of(state.plan).to
     if not asks or not file or state.options.select:
         return None
@@ -132,7 +138,8 @@ def before(where: Place, loaded: Loaded, options: Options) -> Before:
             return Before()
         file = rules_of(state.plan).to
         answers = answers_on(store, plan.project, plan.name)
-        follows = successor(store, state, answers) is not None
+        found = successor(store, state, answers, partial(wire.ready, where.root))
+        follows = found is not None and found.is_as_it_was
         is_answer = bool(answers_by(store, state.run, plan))
     finally:
         store.close()
@@ -141,5 +148,7 @@ def before(where: Place, loaded: Loaded, options: Options) -> Before:
         return Before("" if follows else who(), follows)
     if follows or state.counts["waiting"]:  # for something else, too
         return Before(None, follows)
+    if found is not None:  # what a step has changed takes nobody's place unseen
+        return Before(None, is_answer)
     way = None if is_answer else course(where, loaded, options)
     return Before(None, way is None or bool(way.overs and not way.waits))

@@ -35,14 +35,14 @@ def print_told(store: Store, state: State, ref: str, what: What, *, as_json: boo
 def handoff_of(store: Store, state: State, step_id: StepId) -> Told | None:
     """What a step tells in a run as it stands."""
     handoffs = handoffs_of(store, state)
-    return next(iter(handoffs.told_by(state, [step_id])), None)
+    return next(iter(handoffs.told_since(state, [step_id])), None)
 
 
 def _print_handoff(
     store: Store, state: State, step_id: StepId, number: str, *, as_json: bool
 ) -> None:
     handoffs = handoffs_of(store, state)
-    found = handoffs.told_by(state, [step_id])
+    found = handoffs.told_since(state, [step_id])
     if number:
         every = [*found, *handoffs.before(state, found)]
         found = [one for one in every if one.step == step_id and one.attempt == int(number)]

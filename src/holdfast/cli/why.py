@@ -186,9 +186,14 @@ def told_now(where: Place, step: str, options: Options, against: str | None = No
     store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()
     try:
         survey = survey_of(where, foreseen.plan, store)
-        if foreseen.pages is not None:
-            survey.heed(foreseen.pages.on(store).page)
-        texts = Texts(store, where.root, survey.said)
+        pages = foreseen.pages
+        if pages is not None:
+            survey.heed(pages.on(store).page)
+
+        def said(digest: str) -> bytes | None:
+            return survey.said(digest) or (None if pages is None else pages.text(digest))
+
+        texts = Texts(store, where.root, said)
         ahead = Ahead(store, foreseen, survey, where.root, texts)
         if against is None:
             told = _with_origin(_ahead(store, ahead, step_id), foreseen.added.get(step_id))

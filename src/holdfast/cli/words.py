@@ -25,19 +25,16 @@ from holdfast.core.above import stands_for
 from holdfast.core.ledger import Hypothesis, Ledger
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
-from holdfast.core.said import Said
+from holdfast.core.said import Said, own_entry, upheld
 from holdfast.core.single import past_of, questions_of
 from holdfast.core.state import State
 from holdfast.core.views import usd
+from holdfast.engine.elsewhere import stale_steps
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.speaker import Speaker, check_text
-from holdfast.engine.words import (
-    contests_in,
-    stale_steps,
-    steps_behind,
-)
+from holdfast.engine.words import contests_in, steps_behind
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.event import Options, Reason
@@ -98,6 +95,13 @@ def because_option(command: F) -> F:
     )(command)
 
 
+def take_back_option(command: F) -> F:
+    """Say the opposite of what was said."""
+    return click.option(
+        "--take-back", is_flag=True, help="Take it back: as if it had not been said."
+    )(command)
+
+
 # --- add ------------------------------------------------------------------------------------------
 
 
@@ -108,6 +112,7 @@ def because_option(command: F) -> F:
 @click.argument("kind", metavar="KIND", type=click.Choice(["evidence", "uncertainty", "gap"]))
 @click.argument("text", metavar="TEXT")
 @because_option
+@take_back_option
 @file_option
 @place_options
 @json_option
@@ -119,12 +124,28 @@ def add(
     store: str | None,
     plan_id: str | None,
     *,
+    take_back: bool,
     as_json: bool,
 ) -> int:
-    """Add evidence, an uncertainty or a gap of your own; KIND says which."""
-    words = check_text(text, "the text")
+    """Add evidence, an uncertainty or a gap of your own; KIND says which.
+
+    What was answered before is open again.
+    """
+    words, reason = check_text(text, "the text"), check_text(because, "--because")
     with known(place(plan, store, plan_id)) as here:
-        said = here.speaker().add(kind, words, check_text(because, "--because"))
+        speaker = here.speaker()
+        own = speaker.own(kind, words)
+        if take_back:
+            if own not in map(own_entry, upheld(here.said)):
+                raise UsageError(f"nobody added '{one_line(words)}'", hint="holdfast ledger")
+            said = speaker.about("withdraw", own, reason)
+        elif doubted := contests_in(here.said).get(own):
+            raise UsageError(
+                f"'{own}' is contested, and stays so: {one_line(doubted.text)}",
+                hint=f"holdfast ledger contest {own} --take-back --because …",
+            )
+        else:
+            said = speaker.add(kind, words, reason)
     _answer(said, words, because, as_json=as_json)
     return 0
 
@@ -135,6 +156,7 @@ def add(
 @click.command(epilog="\b\nExample:\n  holdfast ledger resolve u-1f3c --because 'they all answer'")
 @click.argument("entry", metavar="ID")
 @because_option
+@take_back_option
 @file_option
 @place_options
 @json_option
@@ -145,6 +167,7 @@ def resolve(
     store: str | None,
     plan_id: str | None,
     *,
+    take_back: bool,
     as_json: bool,
 ) -> int:
     """Say that a question is answered, or that a gap is closed."""
@@ -152,7 +175,11 @@ def resolve(
         texts = questions_of(here.ledger) | {one.id: one.item for one in here.ledger.gaps}
         kind, hint = "question or gap", "holdfast ledger --open"
         found = _that_counts(here.ledger, entry, texts, kind, hint)
-        said = here.speaker().about("resolve", found, check_text(because, "--because"))
+        reason = check_text(because, "--because")
+        if take_back:
+            _answer(_opened(here, found, reason), texts[found], because, as_json=as_json)
+            return 0
+        said = here.speaker().about("resolve", found, reason)
         already = _resolved(here.ledger, found)
         goes_on = is_settled(here.store, here.state)
     _answer(said, texts[found], because, already, as_json=as_json, goes_on=goes_on)
@@ -163,6 +190,7 @@ def resolve(
 @click.argument("entry", metavar="ID")
 @click.argument("other", metavar="ID")
 @click.option("--because", default="", metavar="TEXT", help="Why; kept with what you say.")
+@take_back_option
 @file_option
 @place_options
 @json_option
@@ -174,6 +202,7 @@ def apart(
     store: str | None,
     plan_id: str | None,
     *,
+    take_back: bool,
     as_json: bool,
 ) -> int:
     """Keep two entries apart that were taken for one because they say nearly the same."""
@@ -182,9 +211,17 @@ def apart(
         texts |= questions_of(here.ledger)
         kind, hint = "finding or question", "holdfast ledger evidence"
         one, two = (_that_counts(here.ledger, id_, texts, kind, hint) for id_ in (entry, other))
-        if one == two or one[:2] != two[:2]:
+        if one == two:
+            raise UsageError(f"'{one}' is one entry", hint="name two that are taken for one")
+        if one[:2] != two[:2]:
             raise UsageError(f"'{one}' and '{two}' cannot be kept apart: they are never one")
         already = _parted(here.said, one, two)
+        if take_back:
+            if not already:
+                raise UsageError(f"nobody keeps '{one}' and '{two}' apart", hint="holdfast ledger")
+            said = here.speaker().about("rejoin", one, because.strip(), other=two)
+            _answer(said, f"{texts[one]} / {texts[two]}", because, as_json=as_json)
+            return 0
         heads = _heads(here.ledger)
         if heads[one] != heads[two] and not already:
             raise UsageError(
@@ -193,6 +230,17 @@ def apart(
         said = here.speaker().about("apart", one, because.strip(), other=two)
     _answer(said, f"{texts[one]} / {texts[two]}", because, already, as_json=as_json)
     return 0
+
+
+def _opened(here: Known, entry: str, because: str) -> LedgerSaid:
+    """Take back that people resolved a question or a gap, by whichever of its ids they did."""
+    heads = _heads(here.ledger)
+    head = heads.get(entry, entry)
+    words = [one.entry for one in upheld(here.said) if one.word == "resolve"]
+    names = dict.fromkeys(name for name in words if heads.get(name, name) == head)
+    if not names:
+        raise UsageError(f"nobody resolved '{entry}'", hint="holdfast ledger")
+    return [here.speaker().about("uphold", name, because) for name in names][-1]
 
 
 def _resolved(ledger: Ledger, entry: str) -> str:
@@ -208,7 +256,7 @@ def _resolved(ledger: Ledger, entry: str) -> str:
 
 def _parted(said: Sequence[Said], one: str, other: str) -> str:
     """That somebody keeps two entries apart already, and why; empty if nobody does."""
-    words = [w for w in said if w.word == "apart" and {w.entry, w.text} == {one, other}]
+    words = [w for w in upheld(said) if w.word == "apart" and {w.entry, w.text} == {one, other}]
     return (words[-1].because or f"{words[-1].by} keeps them apart") if words else ""
 
 
@@ -258,8 +306,11 @@ class Fall:
         if one.decision == "maybe" and reason.code == "upstream_changed":
             return f"only if {', '.join(reason.because)} changes"
         if step_id in self.steps and reason.code == "forced":
-            reason = Reason("evidence_contested", (self.entry,))
-        return sentence(reason)
+            contested = (*(one.probe.contested if one.probe else ()), self.entry)
+            reason = Reason("evidence_contested", tuple(dict.fromkeys(contested)))
+        theirs = [*one.edited, *one.replaced]
+        goes = f"; a person's version of {', '.join(theirs)} is replaced" if theirs else ""
+        return sentence(reason) + goes
 
 
 @click.command(
@@ -270,7 +321,7 @@ class Fall:
 @click.argument("entry", metavar="ID|STEP|SOURCE")
 @because_option
 @click.option("--dry-run", is_flag=True, help="Only show what would fall, and what it would cost.")
-@click.option("--take-back", is_flag=True, help="Take the contest back: it stands again.")
+@take_back_option
 @file_option
 @place_options
 @json_option
@@ -469,6 +520,8 @@ _SAID = {
     "resolve": "resolved",
     "uphold": "stands again",
     "apart": "kept apart",
+    "rejoin": "taken back",
+    "withdraw": "taken back",
 }
 
 
@@ -502,7 +555,8 @@ def _answer(
             }
         )
         return
-    out(f"{_SAID[said.word]}: {one_line(text)}")
+    is_answer = said.word == "uphold" and said.entry[:2] in {"u-", "g-"}
+    out(f"{'taken back' if is_answer else _SAID[said.word]}: {one_line(text)}")
     for line in _replaced(already):
         out(line)
     out_next("holdfast resume    holdfast ledger" if goes_on else "holdfast ledger")

@@ -88,13 +88,14 @@ class Quoted(NamedTuple):
 
 
 def quoted(page: str) -> Quoted:
-    """What a page names: each of its lines ends with an id."""
-    whole, _, summed = page.partition(SUMMED)
-    return Quoted(_ends(whole), _ends(summed))
+    """What a page names: each of its lines ends with an id. A heading is a line of its own, words are not."""
+    lines = page.split("\n")
+    at = lines.index(SUMMED) if SUMMED in lines else len(lines)
+    return Quoted(_ends(lines[:at]), _ends(lines[at:]))
 
 
-def _ends(text: str) -> frozenset[str]:
-    return frozenset(line.rpartition(" ")[2] for line in text.split("\n"))
+def _ends(lines: Iterable[str]) -> frozenset[str]:
+    return frozenset(line.rpartition(" ")[2] for line in lines)
 
 
 def ancestors(graph: Graph, step: StepId) -> set[StepId]:

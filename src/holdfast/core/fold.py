@@ -132,6 +132,7 @@ def _run_started(state: State, event: RunStarted, at: int) -> None:
     state.status, state.started_at, state.since = "running", at, at
     state.selected = frozenset(event.options.select) or None
     state.max_cost, state.agreed = event.options.max_cost, event.agreed
+    state.prepared = event.ready
     for step_id in state.graph.order:
         if state.missing[step_id]:
             break  # order goes wave by wave: the first wave is over

@@ -36,7 +36,7 @@ from holdfast.core.evidence import (
 )
 from holdfast.core.likeness import Alike
 from holdfast.core.questions import Uncertainty, answered
-from holdfast.core.said import PERSON, Said, upheld
+from holdfast.core.said import PERSON, Said, own_entry, upheld
 from holdfast.model.fixed import fixed
 from holdfast.model.handoff import Standing, cited, entry_id
 from holdfast.model.plan import StepId
@@ -165,20 +165,18 @@ def _artifacts(latest: Sequence[Told]) -> tuple[Registered, ...]:
 
 
 def _gaps(latest: Sequence[Told], said: Sequence[Said]) -> tuple[Gap, ...]:
-    closed = {one.entry: one.text for one in said if one.word == "resolve"}
     found: dict[str, Gap] = {}
     for one in latest:
         for gap in one.handoff.not_done:
             name = entry_id("g", one.step, gap.item)
-            shut = closed.get(name, "")
-            new = Gap(name, one.step, gap.item, gap.reason, gap.requirement, shut, one.serves)
+            new = Gap(name, one.step, gap.item, gap.reason, gap.requirement, "", one.serves)
             found[name] = _both(found[name], new) if name in found else new
-    for own in said:
-        if own.word == "gap":
-            name = entry_id("g", PERSON, own.text)
-            found.setdefault(
-                name, Gap(name, PERSON, own.text, own.because, "", closed.get(name, ""))
-            )
+    for word in said:
+        if word.word == "gap":
+            name = own_entry(word)
+            found[name] = Gap(name, PERSON, word.text, word.because)
+        elif word.word == "resolve" and word.entry in found:
+            found[word.entry] = replace(found[word.entry], closed=word.text)
     return tuple(found.values())
 
 

@@ -313,8 +313,12 @@ class _Foresight:
     def _made(self, step: Step, outlook: Outlook) -> Outlook:
         """A step that runs replaces its files; what a person wrote there is stored first, or in the way."""
         probe = outlook.probe
-        if not step.produces or probe is None:
+        if probe is None:
             return outlook
+        if not step.produces:
+            stood = probe.newest
+            is_theirs = stood is not None and (stood.source, stood.status) == ("human", "accepted")
+            return replace(outlook, replaced=(step.id,)) if is_theirs else outlook
         edited = self._sight.disk(step, probe.newest).edited
         has_history = probe.newest is not None or probe.undone
         if edited and has_history and self._options.on_drift == "fail":

@@ -1,8 +1,8 @@
 """The questions that handoffs and people raise: open -> testing -> resolved, raised again after that, open.
 
 Questions in nearly the same words are one, with everyone who raised it; each keeps its own id, by which it is
-found and kept apart. A handoff takes up and resolves a question by its id or by its words; a person's word
-comes after all handoffs.
+found and kept apart. A handoff takes up and resolves a question by its id or by its words; what people say
+comes after all handoffs, in the order in which they said it.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def answered(
         questions.move(step, handoff)
         if handoff.uncertainty:
             questions.ask(step, handoff.uncertainty)
-    for one in own:
-        questions.ask(PERSON, one.text)
     for one in said:
-        if one.word == "resolve":
+        if one.word == "uncertainty":
+            questions.ask(PERSON, one.text)
+        elif one.word == "resolve":
             questions.resolve(one)
     return questions.all(), tuple(questions.unmatched)
 
@@ -124,6 +124,7 @@ class _Questions:
             known.same[text] = None
         if known.status == "resolved":
             known.status, known.tested_by, known.resolved_by = "open", None, None
+            known.because = ""
 
     def move(self, step: StepId, handoff: Handoff) -> None:
         """Take up and answer what a handoff says it takes up and answers."""

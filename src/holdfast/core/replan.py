@@ -1,6 +1,7 @@
 """When a plan no longer holds: four triggers, each of which a plan can tune or turn off.
 
-    assumption  a finding refutes what the plan takes for known, or an open question doubts it
+    assumption  a finding refutes what the plan takes for known, or an open question doubts it; whether a
+                step or a person says so
     gaps        more critical things were left undone than the plan allows; critical is what a `must`
                 requirement asks for, or what a step left undone that serves one
     hypothesis  one was refuted that the plan stands on
@@ -14,20 +15,22 @@ its id, and those that an earlier plan answered are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Literal
 
 from holdfast.core.evidence import Evidence
 from holdfast.core.ledger import Gap, Ledger
+from holdfast.core.said import Said, upheld
 from holdfast.model.digest import digest_json
 from holdfast.model.fixed import fixed
-from holdfast.model.handoff import Handoff
+from holdfast.model.handoff import Handoff, Standing
 from holdfast.model.plan import StepId
 
 Cause = Literal["assumption", "gaps", "hypothesis", "request"]
 _LEGACY = "need to replan"
 _NAMED = 5  # gaps that are called by name
+_DOUBTS = frozenset({"uncertainty", "evidence"})  # words of people that may doubt what is known
 _BLANKS = re.compile(r"[\W_]+")
 
 
@@ -91,6 +94,20 @@ def may_matter(handoff: Handoff, premises: Premises, rules: Rules) -> bool:
         or (rules.assumptions and bool(premises.known) and doubts)
         or (rules.gaps is not None and bool(premises.musts) and bool(handoff.not_done))
         or (rules.hypotheses and not premises.critical.isdisjoint(_spoken_of(handoff)))
+    )
+
+
+def may_matter_besides(
+    said: Iterable[Said], stands: Mapping[str, Standing], premises: Premises, rules: Rules
+) -> bool:
+    """The same of what no handoff says: what people add to the ledger, and what the plan says itself."""
+    words = {one.word for one in upheld([*said])}
+    refuted = {name for name, status in stands.items() if status == "refuted"}
+    return (
+        (rules.assumptions and bool(premises.known) and not words.isdisjoint(_DOUBTS))
+        or (rules.gaps is not None and bool(premises.musts) and "gap" in words)
+        or (rules.hypotheses and not premises.critical.isdisjoint(refuted))
+        or (rules.hypotheses and bool(premises.critical) and "evidence" in words)
     )
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from holdfast.model.fixed import fixed
+from holdfast.model.handoff import entry_id
 from holdfast.model.line import LedgerWord
 from holdfast.model.plan import StepId
 
 PERSON = StepId("")  # where an entry comes from that a person added
+_TAKES: Mapping[LedgerWord, LedgerWord] = {  # what takes a word back
+    "evidence": "withdraw",
+    "uncertainty": "withdraw",
+    "gap": "withdraw",
+    "resolve": "uphold",
+    "contest": "uphold",
+    "apart": "rejoin",
+}
+_BACK = frozenset(_TAKES.values())
 
 
 @fixed
@@ -28,14 +38,34 @@ class Said:
     place: int = 0
 
 
+def own_entry(one: Said) -> str:
+    """The id of an entry that a person added; empty if the word is about one that was there."""
+    match one.word:
+        case "evidence":
+            return entry_id("e", PERSON, one.text, one.by)
+        case "uncertainty":
+            return entry_id("u", PERSON, one.text)
+        case "gap":
+            return entry_id("g", PERSON, one.text)
+        case _:
+            return ""
+
+
 def upheld(said: Sequence[Said]) -> list[Said]:
-    """What people said and did not take back."""
-    back = {one.entry: number for number, one in enumerate(said) if one.word == "uphold"}
+    """What people said and did not take back since."""
+    back = {(one.word, _about(one)): number for number, one in enumerate(said) if one.word in _BACK}
+    if not back:
+        return [*said]
     return [
         one
         for number, one in enumerate(said)
-        if one.word != "uphold" and (one.word != "contest" or number > back.get(one.entry, -1))
+        if one.word not in _BACK and number > back.get((_TAKES[one.word], _about(one)), -1)
     ]
+
+
+def _about(one: Said) -> frozenset[str]:
+    pair = (one.entry, one.text) if one.word in {"apart", "rejoin"} else (one.entry,)
+    return frozenset({own_entry(one) or pair[0], *pair[1:]})
 
 
 def apart(ids: Sequence[str], said: Sequence[Said]) -> set[frozenset[int]]:

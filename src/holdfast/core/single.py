@@ -9,7 +9,7 @@ from typing import NamedTuple
 from holdfast.core.evidence import Told
 from holdfast.core.ledger import Ledger, folded
 from holdfast.core.likeness import equal
-from holdfast.core.said import PERSON, Said
+from holdfast.core.said import Said, own_entry
 from holdfast.model.handoff import entry_id
 from holdfast.model.plan import StepId
 
@@ -151,14 +151,6 @@ def words_about(said: Sequence[Said], shown: Ledger, steps: Collection[StepId] =
 
 def _about(one: Said) -> tuple[str, ...]:
     """The ids that a word is about; of an entry of their own, its id."""
-    match one.word:
-        case "evidence":
-            return (entry_id("e", PERSON, one.text, one.by),)
-        case "uncertainty":
-            return (entry_id("u", PERSON, one.text),)
-        case "gap":
-            return (entry_id("g", PERSON, one.text),)
-        case "apart":
-            return (one.entry, one.text)
-        case _:
-            return (one.entry,)
+    if own := own_entry(one):
+        return (own,)
+    return (one.entry, one.text) if one.word in {"apart", "rejoin"} else (one.entry,)

@@ -203,6 +203,7 @@ class State:
     failures: dict[int, WaveFailures] = field(default_factory=dict)  # waves in which steps failed
     conflicts: dict[str, ConflictFound] = field(default_factory=dict)  # those nobody settled yet
     replan: ReplanWanted | None = None  # what speaks against the plan, until that is decided
+    prepared: Digest | None = None  # what was to take its place when the run began
     replanned: Digest | None = None  # the plan that took the place of this one
     answered: set[str] = field(default_factory=set)  # triggers that were, in this run
     reopening: dict[StepId, StepId] = field(default_factory=dict)  # who sends whom back, and waits

@@ -138,6 +138,7 @@ class Foreknown:
         self._unsaid = unsaid
         self._handoffs: Handoffs | None = None
         self._gone: Quoted | None = None
+        self._made: dict[str, bytes] = {}
         self.known: Mapping[StepId, Upstream] = {}
 
     def on(self, store: Store) -> Foreknown:
@@ -159,7 +160,15 @@ class Foreknown:
                 if self._may_come(self._handoffs, digest):
                     return digest
         page = self._folded(self._handoffs, step, above)
-        return digest_bytes(page) if page else None
+        if not page:
+            return None
+        digest = digest_bytes(page)
+        self._made[digest] = page
+        return digest
+
+    def text(self, digest: str) -> bytes | None:
+        """A page that a run would give, though nobody was given it yet."""
+        return self._made.get(digest)
 
     def _folded(self, handoffs: Handoffs, step: Step, above: Iterable[StepId]) -> bytes:
         made = {name: self.known[name] for name in above if name in self.known}

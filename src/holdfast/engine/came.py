@@ -68,6 +68,11 @@ class Came:
             of_content.append(last)
         self._found.clear()
 
+    def is_newest(self, step: StepId, digest: Digest) -> bool:
+        """Whether nothing was made of a step since."""
+        row = self._store.newest(*self._place, step)
+        return row is not None and row.digest == digest
+
     def own(self, run: RunId, step: StepId, attempt: int) -> Given | None:
         """What an attempt told."""
         return self._own.get((run, step, attempt))

@@ -227,7 +227,7 @@ def digests_in(event: Event) -> Iterator[Digest]:
     elif isinstance(event, LedgerSaid):
         yield from (digest for digest in (event.text, event.because) if digest)
     elif isinstance(event, RunImported):
-        yield from named_in(event.told, event.said)
+        yield from named_in(event)
     elif not isinstance(event, RunCollected):
         yield from _digests(event)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.engine.outputs import SMALL
 from holdfast.engine.recent import Recent
 from holdfast.engine.taking import Taker
+from holdfast.engine.unkept import tells
 from holdfast.engine.world import World
 from holdfast.model.artifact import Entry, Form, Verdict, tree_bytes, tree_entries
 from holdfast.model.changeset import changes_in, changeset_bytes, settled_in
@@ -92,14 +93,13 @@ class Contents:
             return outcome
         files = (*made.files, *made.fragments)
         where = [file.path for file in files if holds([file.content], secrets)]
-        if not where and not holds([made.content, made.handoff], secrets):
+        in_words = tells(made.handoff, secrets)
+        if not (where or in_words or holds([made.content], secrets)):
             return outcome
         if outcome.ended in {"rejected", "fatal"}:
             return outcome._replace(candidate=None)
-        what = f"'{where[0]}'" if where else "the artifact"
-        words = (
-            f"{what} holds the value of a secret or of a key, and artifacts are stored as they are"
-        )
+        what = f"'{where[0]}'" if where else "the handoff" if in_words else "the artifact"
+        words = f"{what} holds the value of a secret or of a key, and is stored as it is"
         return Outcome(
             "rejected",
             "guard_rejected",

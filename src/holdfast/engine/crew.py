@@ -145,8 +145,10 @@ class Crew:
             seen = self.observed.pop(started.step)
             approvals: tuple[str, ...] = ()
             step = self._state.plan.steps[started.step]
+            # first: what is wrong with a handoff is said in its own words, perhaps cut short
+            outcome = self._fit(started, outcome)
             outcome = sound(step, outcome, started, self._checked)
-            outcome, more = self._growth.brought(started, self._fit(started, outcome))
+            outcome, more = self._growth.brought(started, outcome)
             outcome = self._people.told_with(outcome, started.approvals)
             if outcome.ended == "asked":
                 outcome, approvals = self._people.asked(started, outcome)

@@ -8,12 +8,19 @@ written down beside it, and stand in the fact that the run was imported.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from holdfast.core.briefing import quoted
+from holdfast.core.ledger import Ledger
 from holdfast.core.state import State
 from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
+from holdfast.engine.words import attempts_of, kept_text, maker
+from holdfast.model.digest import Digest
 from holdfast.model.event import Recorded
-from holdfast.model.line import HandoffGiven, LedgerSaid, RunImported, SaidThen, ToldThen
+from holdfast.model.line import HandoffGiven, LedgerSaid, PageThen, RunImported, SaidThen, ToldThen
+from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Store
 
 
@@ -38,11 +45,11 @@ def came_with(store: Store, state: State) -> RunImported | None:
     return None
 
 
-def learned(store: Store, state: State) -> tuple[tuple[ToldThen, ...], tuple[SaidThen, ...]]:
-    """What goes with a run that leaves its store; what stands in it comes last."""
+def learned(store: Store, state: State, leaving: RunImported) -> RunImported:
+    """A run that leaves its store with what goes with it; what stands in it comes last."""
     came = came_with(store, state)
     if came is not None:
-        return came.told, came.said
+        return replace(leaving, told=came.told, said=came.said, pages=came.pages)
     handoffs = Handoffs(store, state.project, state.line)
     handoffs.refresh()
     stands = {one.place for one in handoffs.told_by(state, state.steps)}
@@ -61,11 +68,74 @@ def learned(store: Store, state: State) -> tuple[tuple[ToldThen, ...], tuple[Sai
         for one in every
     )
     journal = store.read(line_journal(state.project, state.line))
-    return told, tuple(
+    said = tuple(
         SaidThen(seq, at, e.word, e.by, e.entry, e.other, e.text, e.because)
         for seq, at, e in journal
         if isinstance(e, LedgerSaid)
     )
+    given = Given(store, state)
+    pages = ((step_id, given.page(step_id)) for step_id in state.graph.order)
+    found = tuple(PageThen(step_id, page) for step_id, page in pages if page is not None)
+    return replace(leaving, told=told, said=said, pages=found)
+
+
+class Given:
+    """What the attempts were told whose artifacts stand in a run, wherever it came from."""
+
+    def __init__(self, store: Store, state: State) -> None:
+        self._store = store
+        self._state = state
+        self._told: dict[RunId, dict[tuple[StepId, int], Digest]] = {}
+        self._forks: dict[RunId, Given | None] = {}
+        came = came_with(store, state)
+        self._came = {} if came is None else {one.step: one.page for one in came.pages}
+
+    def page(self, step_id: StepId) -> Digest | None:
+        """The page of a step; None if it was told nothing, or nobody knows any more."""
+        here = self._state.steps.get(step_id)
+        if here is None or here.phase not in {"done", "reused"}:
+            return None
+        if step_id in self._came:
+            return self._came[step_id]
+        made = maker(self._store, self._state, step_id)
+        if made is None:
+            return None
+        if not made.attempt:
+            origin = self._origin(made.run)
+            return None if origin is None else origin.page(step_id)
+        if made.run not in self._told:
+            self._told[made.run] = {
+                (event.step, event.attempt): event.context
+                for event in attempts_of(self._store, made.run)
+                if event.context is not None
+            }
+        return self._told[made.run].get((step_id, made.attempt))
+
+    def _origin(self, fork: RunId) -> Given | None:
+        """The run from which a fork took what it began with."""
+        if fork not in self._forks:
+            begun = read_state(self._store, fork)
+            origin = None if begun is None or begun.forked is None else begun.forked
+            state = None if origin is None else read_state(self._store, origin)
+            self._forks[fork] = None if state is None else Given(self._store, state)
+        return self._forks[fork]
+
+
+def stale_steps(store: Store, state: State, ledger: Ledger) -> dict[StepId, tuple[str, ...]]:
+    """The steps that were told something which fell since, in full or summed up, with the ids of it."""
+    doubtful = [one for one in ledger.evidence if (one.contested or one.stale) and one.handoff]
+    if not doubtful:
+        return {}
+    given = Given(store, state)
+    found = {}
+    for step_id in state.graph.order:
+        page = quoted(kept_text(given.page(step_id), store.get))
+        held = tuple(
+            one.id for one in doubtful if one.id in page.entries or one.handoff in page.summed
+        )
+        if held:
+            found[step_id] = held
+    return found
 
 
 def _recorded(came: RunImported) -> Iterator[Recorded]:

@@ -12,7 +12,7 @@ from holdfast.core.moves import BY_CONDITION
 from holdfast.core.premises import premises_of, rules_of, standings
 from holdfast.core.preview import Outlook
 from holdfast.core.refs import Upstream
-from holdfast.core.replan import Trigger, may_matter, triggers
+from holdfast.core.replan import Trigger, may_matter, may_matter_besides, triggers
 from holdfast.core.said import Said
 from holdfast.core.waves import Graph
 from holdfast.engine.briefs import once_more
@@ -20,7 +20,7 @@ from holdfast.engine.foresee import Foreseen
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.replans import Footing, answered
 from holdfast.model.line import ReplanAnswered
-from holdfast.model.plan import StepId
+from holdfast.model.plan import Plan, StepId
 from holdfast.ports import Store
 
 
@@ -53,7 +53,9 @@ def foretold(
     known: Mapping[str, ReplanAnswered] | None = None
     said = [*handoffs.said, *unsaid]
     told: list[Told] = []
+    passed: dict[StepId, Outlook] = {}
     depends = False
+    besides = may_matter_besides(said, standings(plan), premises, rules)
     for wave in graph.waves():
         seen = {step_id: foreseen.outlooks[step_id] for step_id in wave}
         unsettled = [one for one in seen.values() if not _is_settled(one)]
@@ -62,9 +64,12 @@ def foretold(
         depends = depends or bool(unsettled)
         more = _told(handoffs, graph, seen, said)
         told += more
-        if not any(may_matter(one.handoff, premises, rules) for one in more):
+        passed |= seen
+        if not besides and not any(may_matter(one.handoff, premises, rules) for one in more):
             continue
-        ledger = folded(told, alike, standings(plan), said, steps=plan.steps)
+        besides = False
+        silent = _silent(plan, passed, told)
+        ledger = folded(told, alike, standings(plan), said, silent=silent, steps=plan.steps)
         if known is None:
             known = answered(store, here, answers)
         found = [one for one in triggers(ledger, premises, rules) if one.id not in known]
@@ -85,6 +90,20 @@ def _is_made_again(outlook: Outlook) -> bool:
 def _may_stand(outlook: Outlook) -> bool:
     """Whether a step is reused if those above it make the same."""
     return outlook.decision == "maybe" and outlook.reason.code == "upstream_changed"
+
+
+def _silent(
+    plan: Plan, seen: Mapping[StepId, Outlook], told: Sequence[Told]
+) -> dict[StepId, tuple[str, ...]]:
+    """The steps that test hypotheses, stand or are made again, and told nothing."""
+    heard = {one.step for one in told}
+    return {
+        step_id: plan.steps[step_id].hypotheses
+        for step_id, outlook in seen.items()
+        if step_id not in heard
+        and plan.steps[step_id].hypotheses
+        and outlook.reason.code not in BY_CONDITION
+    }
 
 
 def _told(

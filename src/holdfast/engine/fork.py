@@ -166,6 +166,7 @@ def _beginning(
         forked=origin.run,
         forked_at=step,
         agreed=world.agreed,
+        ready=world.ready(plan),
     )
     trial = _Trial(plan, start)
     rest = [s for s in origin.graph.order if s in plan.steps and s not in again]

@@ -204,6 +204,7 @@ class Handoffs:
         self._given: list[Given] = []
         self._came = Came(store, project, line, queued, alone)
         self._read: dict[Digest, Handoff] = {}
+        self._versions: dict[tuple[RunId, StepId], tuple[Digest, Given | None]] = {}
         self._is_read = False
         self._read_to = 0
         self.said: list[Said] = []  # by people, in the order of the journal
@@ -228,12 +229,14 @@ class Handoffs:
 
     def _amended(self, seq: int, at: int, event: StepAmended) -> None:
         """A person's version tells what the person hands over with it, and nothing else."""
+        self._versions[event.after_run, event.step] = (event.digest, None)
         if event.handoff is None:
             return
         told = HandoffGiven(
             event.after_run, event.step, 0, event.input_ref, event.digest, event.handoff
         )
         given = Given(seq, at, told)
+        self._versions[event.after_run, event.step] = (event.digest, given)
         self._given.append(given)
         self._came.add(given)
 
@@ -247,6 +250,16 @@ class Handoffs:
         """What these steps of a run tell as it stands, failed and skipped ones too."""
         found = (self._now(state, step_id) for step_id in steps)
         return [told for told in found if told is not None]
+
+    def told_since(self, state: State, steps: Collection[StepId]) -> list[Told]:
+        """The same, and of a step whose version a person replaced after the run, what came with that."""
+        since = {
+            step: given
+            for (run, step), (digest, given) in self._versions.items()
+            if run == state.run and step in steps and self._came.is_newest(step, digest)
+        }
+        told = self.told_by(state, [step for step in steps if step not in since])
+        return told + [self._told(state, one) for one in since.values() if one is not None]
 
     def given(self, step: StepId, config_ref: Digest, digest: Digest) -> Given | None:
         """That something came with the artifact that stands under a ref."""

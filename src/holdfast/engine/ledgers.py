@@ -22,8 +22,8 @@ def ledger_of(
     *,
     audit: bool = False,
 ) -> Ledger:
-    """What a run has learned so far; with `audit` also what counts no more."""
-    now = handoffs.told_by(state, state.steps)
+    """What a run has learned so far, as it stands now; with `audit` also what counts no more."""
+    now = handoffs.told_since(state, state.steps)
     before = handoffs.before(state, now) if audit else ()
     quiet = _silent(state, now, state.steps)
     premises = standings(state.plan, state.running)

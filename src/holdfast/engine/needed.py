@@ -48,7 +48,7 @@ def named_by(event: Event) -> Iterator[tuple[Digest, bool]]:
     if isinstance(event, RunCollected):
         return
     if isinstance(event, RunImported):
-        yield from ((digest, False) for digest in named_in(event.told, event.said))
+        yield from ((digest, False) for digest in named_in(event))
         return
     if isinstance(event, StepsAdded | HandoffGiven):  # the artifact may go with its run
         yield event.plan if isinstance(event, StepsAdded) else event.handoff, False

@@ -13,8 +13,15 @@ from contextlib import suppress
 from typing import Final, NamedTuple, cast
 
 from holdfast.core.likeness import Alike
-from holdfast.core.premises import premises_of, rules_of, substance
-from holdfast.core.replan import Premises, Rules, Trigger, may_matter, triggers
+from holdfast.core.premises import premises_of, rules_of, standings, substance
+from holdfast.core.replan import (
+    Premises,
+    Rules,
+    Trigger,
+    may_matter,
+    may_matter_besides,
+    triggers,
+)
 from holdfast.core.state import State
 from holdfast.engine.came import Queued
 from holdfast.engine.handoffs import Handoffs, Read
@@ -59,6 +66,7 @@ class Replans:
         self._plan = state.plan
         self._rules: Rules | None = None
         self._premises = Premises()
+        self._heard = -1  # words of people that were looked at
 
     def look(self) -> Told:
         """What has to be recorded now: that the plan is doubted, or that this is settled."""
@@ -83,8 +91,7 @@ class Replans:
         Waves that were settled at once are looked at one after the other, as if they had been in turn: which
         of their steps ended first decides nothing.
         """
-        fails = bool(self._state.counts["failed"]) and bool(self._state.plan.premises)
-        if not fails and not self._handoffs.are_any(self._state):
+        if not self._state.plan.premises and not self._handoffs.are_any(self._state):
             return Told()
         if (
             self._graph is not self._state.graph or self._waves is None
@@ -92,13 +99,14 @@ class Replans:
             self._graph, self._plan = self._state.graph, self._state.plan
             self._waves, self._rules = [tuple(wave) for wave in self._graph.waves()], None
             self._wave = self._settled = 0
+            self._heard = -1
         first = self._wave
         while self._wave < len(self._waves) and self._is_settled(self._waves[self._wave]):
             self._wave, self._settled = self._wave + 1, 0
         if self._wave > first:
             self._handoffs.refresh()
         for number, wave in enumerate(self._waves[first : self._wave], first + 1):
-            if self._may_matter(wave) and (found := self._unanswered(number)):
+            if (self._besides() or self._may_matter(wave)) and (found := self._unanswered(number)):
                 words = triggers_bytes(found)
                 digest = digest_bytes(words)
                 event = ReplanWanted(tuple(one.id for one in found), number, digest)
@@ -121,11 +129,23 @@ class Replans:
 
     def _may_matter(self, steps: Sequence[StepId]) -> bool:
         """Whether the steps of a wave told anything that could speak against the plan."""
+        premises, rules = self._read()
+        told = self._handoffs.told_by(self._state, steps)
+        return any(may_matter(one.handoff, premises, rules) for one in told)
+
+    def _besides(self) -> bool:
+        """Whether the plan says anything of the kind itself, or people did since that was looked at."""
+        said = self._handoffs.said
+        if self._heard == len(said):
+            return False
+        self._heard = len(said)
+        return may_matter_besides(said, standings(self._plan), *self._read())
+
+    def _read(self) -> tuple[Premises, Rules]:
         if self._rules is None:
             self._rules = rules_of(self._plan)
             self._premises = premises_of(self._plan, self._graph)
-        told = self._handoffs.told_by(self._state, steps)
-        return any(may_matter(one.handoff, self._premises, self._rules) for one in told)
+        return self._premises, self._rules
 
     def _found(self, waves: int) -> list[Trigger]:
         return _against(self._state, self._handoffs, self._world.alike, waves)
@@ -141,7 +161,8 @@ class Replans:
         if self._state.replan is None or not rules_of(self._state.plan).to:
             return False
         self._refresh()
-        return successor(self._world.store, self._state, self._answers) is not None
+        found = successor(self._world.store, self._state, self._answers, self._world.ready)
+        return found is not None and found.is_as_it_was
 
 
 def _against(state: State, handoffs: Handoffs, alike: Alike, waves: int) -> list[Trigger]:
@@ -407,16 +428,31 @@ def _start_of(store: Store, run: RunId) -> RunStarted | None:
 # --- plans that were prepared ---------------------------------------------------------------------
 
 
-def successor(store: Store, state: State, answers: Sequence[ReplanAnswered]) -> str | None:
-    """The file of the plan that takes the place of a held run's plan without asking; None if none does.
+class Successor(NamedTuple):
+    """The file of the plan that takes the place of another without asking, unless somebody changed it."""
 
-    Who selected steps asked for those alone.
+    file: str
+    is_as_it_was: bool
+
+
+def successor(
+    store: Store,
+    state: State,
+    answers: Sequence[ReplanAnswered],
+    ready: Callable[[Plan], Digest | None],
+) -> Successor | None:
+    """The plan that takes the place of a held run's plan; None if a person has to say so.
+
+    Written beforehand is what was there when the run began: a step may have written what is there now, and
+    no step says what is run next. Who selected steps asked for those alone.
     """
     rules = rules_of(state.plan)
     if state.replan is None or state.ended or not rules.to or state.options.select:
         return None
     way = _way(store, state, answers)
-    return rules.to if takes_over(rules, state.replan.triggers, way, answers) else None
+    if not takes_over(rules, state.replan.triggers, way, answers):
+        return None
+    return Successor(rules.to, ready(state.plan) == state.prepared)
 
 
 def takes_over(

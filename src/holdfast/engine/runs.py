@@ -156,6 +156,7 @@ def _open(
         engine=world.owner.engine,
         previous=previous,
         agreed=world.agreed,
+        ready=world.ready(plan),
     )
     facts: list[RunEvent] = [start, *left_answers(world.store, plan, previous)]
     journal = line_journal(plan.project, line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from holdfast.core.said import Said, own_entry
 from holdfast.core.state import State
 from holdfast.engine.decisions import Person
 from holdfast.engine.lines import tell_line
@@ -38,6 +39,10 @@ class Speaker:
         """An entry of one's own."""
         check_free("the text", text, self._hidden)
         return self._tell(LedgerSaid(word, self._person.user, text=self._kept(text)), because)
+
+    def own(self, word: LedgerWord, text: str) -> str:
+        """The id that an entry of one's own has, or would have."""
+        return own_entry(Said(word, "", text, self._person.user))
 
     def about(self, word: LedgerWord, entry: str, because: str, other: str = "") -> LedgerSaid:
         """A word about an entry that is there."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from holdfast.core.above import stands_for
-from holdfast.core.briefing import SUMMED
 from holdfast.core.ledger import Ledger
 from holdfast.core.said import Said, upheld
 from holdfast.core.state import State
@@ -29,16 +28,17 @@ def said_in(recorded: Recorded, read: Read) -> Said | None:
     event = recorded.event
     if not isinstance(event, LedgerSaid):
         return None
-    because = _text(event.because, read)
-    text = event.other or because
+    because = kept_text(event.because, read)
+    text = event.other or because  # what is kept apart
     if event.word in OWN:
-        text = _text(event.text, read)
+        text = kept_text(event.text, read)
         if text == REMOVED:
             return None
     return Said(event.word, event.entry, text, event.by, recorded.at, because, recorded.seq)
 
 
-def _text(content: Digest | None, read: Read) -> str:
+def kept_text(content: Digest | None, read: Read) -> str:
+    """Text from the store; that it was removed, if it was."""
     if content is None:
         return ""
     with suppress(IntegrityError):
@@ -87,7 +87,7 @@ def doubted(row: Artifact) -> Doubted:
 
 
 def in_doubt(store: Store, state: State, steps: Iterable[StepId]) -> tuple[Doubted, ...]:
-    """The rows behind what these steps of a run stand on."""
+    """The rows behind what these steps of a run stand on, with what a person put in their place since."""
     found: list[Doubted] = []
     for step_id in steps:
         here = state.steps[step_id]
@@ -96,7 +96,9 @@ def in_doubt(store: Store, state: State, steps: Iterable[StepId]) -> tuple[Doubt
         rows = store.artifacts(
             project=state.project, line=state.line, step=step_id, status="accepted"
         )
-        found += [doubted(row) for row in rows if row.digest == here.digest]
+        newest = store.newest(state.project, state.line, step_id)
+        stand = {here.digest, *([newest.digest] if newest is not None else ())}
+        found += [doubted(row) for row in rows if row.digest in stand]
     return tuple(found)
 
 
@@ -113,54 +115,17 @@ def steps_behind(ledger: Ledger, state: State, entry: str) -> tuple[StepId, ...]
     return tuple(dict.fromkeys(step for step in named if step in state.steps))
 
 
-# --- what falls with it ---------------------------------------------------------------------------
-
-
-def stale_steps(store: Store, state: State, ledger: Ledger) -> dict[StepId, tuple[str, ...]]:
-    """The steps that were told something which fell since, in full or summed up, with the ids of it."""
-    doubtful = [one for one in ledger.evidence if (one.contested or one.stale) and one.handoff]
-    if not doubtful:
-        return {}
-    pages = _Pages(store, state)
-    found = {}
-    for step_id in state.graph.order:
-        page = pages.of(step_id)
-        _, _, summed = page.partition(SUMMED)
-        held = tuple(one.id for one in doubtful if one.id in page or one.handoff in summed)
-        if held:
-            found[step_id] = held
-    return found
-
-
-class _Pages:
-    """What the attempts were told whose artifacts stand in a run."""
-
-    def __init__(self, store: Store, state: State) -> None:
-        self._store = store
-        self._state = state
-        self._told: dict[str, dict[tuple[StepId, int], Digest]] = {}
-
-    def of(self, step_id: StepId) -> str:
-        made = maker(self._store, self._state, step_id)
-        if made is None:
-            return ""
-        if made.run not in self._told:
-            self._told[made.run] = {
-                (event.step, event.attempt): event.context
-                for event in attempts_of(self._store, made.run)
-                if event.context is not None
-            }
-        page = self._told[made.run].get((step_id, made.attempt))
-        return "" if page is None else _text(page, self._store.get)
+# --- who made what stands -------------------------------------------------------------------------
 
 
 def maker(store: Store, state: State, step_id: StepId) -> Artifact | None:
-    """The attempt that made what stands of a step in a run."""
+    """Who made what stands of a step in a run; without an attempt it was taken from elsewhere."""
     here = state.steps[step_id]
     if here.phase not in {"done", "reused"} or here.digest is None:
         return None
     rows = store.artifacts(project=state.project, line=state.line, step=step_id, status="accepted")
-    made = [row for row in rows if row.digest == here.digest and row.attempt]
+    known = [row for row in rows if row.digest == here.digest]
+    made = [row for row in known if row.attempt] or known
     here_made = [row for row in made if row.run == state.run]
     return next(reversed(here_made or made), None)
 

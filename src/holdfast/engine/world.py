@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.core.likeness import Alike, equal
 from holdfast.model.agent import Registry
+from holdfast.model.digest import Digest
 from holdfast.model.event import Agreed, Recorded
 from holdfast.model.fixed import fixed
-from holdfast.model.plan import RunId, Step, StepId
+from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import ChatModel, Executor, Fragments, IgnoreRules, Lock, Owner, Store
 
 if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
@@ -49,6 +50,7 @@ class World:
     paid: Callable[[Step], bool] = lambda _: False  # whether what it asks of models costs money
     agreed: Agreed = "anything"  # what of that somebody said yes to, for this run
     fragments: Fragments | None = None  # without it no steps can be added
+    ready: Callable[[Plan], Digest | None] = lambda _: None  # what is to take the place of a plan
     alike: Alike = equal  # how alike two texts are, from 0 to 1
     secrets: Collection[str] = frozenset()  # what a person allowed steps to see
     lock: Callable[[str, str], Lock] | None = None

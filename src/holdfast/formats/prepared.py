@@ -14,7 +14,7 @@ from holdfast.errors import PlanError, UsageError
 from holdfast.formats.nodes import Mapping, Node
 from holdfast.formats.problems import quoted
 from holdfast.formats.reading import Reading
-from holdfast.model.plan import Plan
+from holdfast.model.plan import Plan, Step
 
 MOST = 20  # plans that take each other's place
 
@@ -37,6 +37,11 @@ def check_prepared(
     if os.path.dirname(path):
         message = f"{quoted(path)} lies in another directory, which would be another project"
         problems.add("P112", node, message, "put it beside this plan")
+        return
+    made_by = next((one.id for one in plan.steps.values() if _makes(one, path)), None)
+    if made_by is not None:
+        message = f"{quoted(path)} is produced by the step {quoted(made_by)}, so it is not ready"
+        problems.add("P112", node, message, "name a plan that no step writes")
         return
     if full_name(reading.root, path) in before or len(before) > MOST:
         way = " → ".join(map(os.path.basename, (*before[-MOST:], path)))
@@ -68,6 +73,10 @@ def check_prepared(
         own, other = getattr(plan, key), getattr(found, key)
         message = f"{quoted(path)} belongs to another line: its {key} is {quoted(other)}"
         problems.add("P112", node, message, f"say {key}: {own or '…'} in it")
+
+
+def _makes(step: Step, path: str) -> bool:
+    return any(os.path.normpath(one) == os.path.normpath(path) for one in step.produces)
 
 
 def full_name(root: Path, path: str) -> str:

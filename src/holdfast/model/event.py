@@ -105,7 +105,7 @@ class RunStarted:
 
     One that was forked from another run takes what stands above and beside `forked_at` from there. What
     somebody `agreed` to pay models for is nothing, what he was shown, or anything; an older version left
-    it out.
+    it out. `ready` is what may take the place of its plan without asking anybody, as it was then.
     """
 
     run: RunId
@@ -119,6 +119,7 @@ class RunStarted:
     forked: RunId | None = None  # the run whose results it began with
     forked_at: StepId = StepId("")  # the first step that it makes again
     agreed: Agreed | None = None
+    ready: Digest | None = None
 
 
 @fixed

@@ -13,7 +13,17 @@ from holdfast.model.plan import RunId, StepId
 Gate = Literal["step", "edge", "budget", "guard", "answer", "effect", "stuck", "plan"]
 Scope = Literal["once", "run", "content"]
 PinKind = Literal["run", "step", "content"]
-LedgerWord = Literal["evidence", "uncertainty", "gap", "resolve", "contest", "uphold", "apart"]
+LedgerWord = Literal[
+    "evidence",
+    "uncertainty",
+    "gap",
+    "resolve",
+    "contest",
+    "apart",
+    "withdraw",
+    "uphold",
+    "rejoin",
+]
 
 
 @fixed
@@ -91,7 +101,8 @@ class LedgerSaid:
 
     An entry of their own is in `text`; else `entry` is the id that the word is about, and `other` the one
     that it is kept apart from. A contest names in `rows` the artifacts that it puts in doubt; `uphold` takes
-    every contest of the same entry back.
+    back that the same entry is contested or resolved, `rejoin` that two are kept apart, and `withdraw` an
+    entry of their own.
     """
 
     word: LedgerWord
@@ -390,12 +401,19 @@ class SaidThen(NamedTuple):
     because: Digest | None
 
 
+class PageThen(NamedTuple):
+    """What a step had been told whose artifact an imported run reused."""
+
+    step: StepId
+    page: Digest
+
+
 @fixed
 class RunImported:
     """A run that another store made was added as history; `absent` are contents that it came without.
 
-    `told` is what had come with the artifacts that it reused, `said` what people had said of its ledger.
-    Both count for this run alone.
+    `told` is what had come with the artifacts that it reused, `said` what people had said of its ledger,
+    `pages` what steps had been told. All of it counts for this run alone.
     """
 
     run: RunId
@@ -405,6 +423,7 @@ class RunImported:
     absent: tuple[Digest, ...] = ()
     told: tuple[ToldThen, ...] = ()
     said: tuple[SaidThen, ...] = ()
+    pages: tuple[PageThen, ...] = ()
 
 
 LineEvent = (
@@ -434,7 +453,8 @@ LineEvent = (
 )
 
 
-def named_in(told: tuple[ToldThen, ...], said: tuple[SaidThen, ...]) -> Iterator[Digest]:
+def named_in(came: RunImported) -> Iterator[Digest]:
     """The contents that an imported run brings beside its own."""
-    yield from (one.handoff for one in told)
-    yield from (text for one in said for text in (one.text, one.because) if text is not None)
+    yield from (one.handoff for one in came.told)
+    yield from (text for one in came.said for text in (one.text, one.because) if text is not None)
+    yield from (one.page for one in came.pages)

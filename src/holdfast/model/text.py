@@ -25,6 +25,11 @@ def clean(text: str) -> str:
     return _UNSAFE.sub(_spelled, text.replace("\r\n", "\n"))
 
 
+def inked(text: str) -> str:
+    """The same without what leaves nothing to be seen."""
+    return _UNSAFE.sub("", text)
+
+
 def escaped(json_text: str) -> str:
     """JSON that says the same and holds nothing that a terminal would obey or hide."""
     return _UNSAFE.sub(_json_escape, json_text)

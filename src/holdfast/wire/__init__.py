@@ -16,8 +16,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, UsageError, outside_fault
+from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import Agreed, Options, Recorded
-from holdfast.model.plan import Limits, Plan, RunId, Step, StepId
+from holdfast.model.plan import Limits, Plan, RunId, Step, StepId, plan_digest
 from holdfast.wire import market
 from holdfast.wire.workshop import (
     Function,
@@ -233,6 +234,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         sweep=_sweep,
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
+        ready=partial(ready, os.path.abspath(root)),
         alike=alike,
         models=partial(
             market.models_for,
@@ -262,6 +264,26 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         say=wishes.say,
         remind=wishes.remind,
     )
+
+
+def ready(root: str, plan: Plan) -> Digest | None:
+    """What is to take the place of a plan, and of that one, as the files are now; None if nothing is."""
+    from holdfast.core.premises import rules_of
+    from holdfast.errors import PlanError
+    from holdfast.formats.planfile import Asked, load_text, read_file
+    from holdfast.formats.prepared import MOST
+
+    found: list[Json] = []
+    params = plan.params
+    while (file := rules_of(plan).to) and len(found) < MOST:
+        asked = Asked(plan.name, params, project_files, own=own_agents, spare=True)
+        try:
+            content, where = read_file(os.path.join(root, file))
+            plan = load_text(content, file, where, asked).plan
+        except (PlanError, UsageError):  # it takes nobody's place as it is
+            return None
+        found.append(plan_digest(plan))
+    return digest_json(found) if found else None
 
 
 def terms_for(location: str, wishes: Wishes) -> Terms:
