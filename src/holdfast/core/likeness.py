@@ -87,7 +87,7 @@ def groups(
 def _likeness(one: str, other: str, alike: Alike) -> float:
     if one == other:
         return 1.0
-    here, there = sorted(one.casefold().split()), sorted(other.casefold().split())
+    here, there = (sorted(map(_bare, text.casefold().split())) for text in (one, other))
     if max(len(one), len(other)) <= LONG:
         return alike(" ".join(here), " ".join(there))
     return 2 * (Counter(here) & Counter(there)).total() / (len(here) + len(there))
@@ -144,9 +144,7 @@ def _words(text: str) -> list[str]:
 @lru_cache(maxsize=65_536)
 def _read(chunk: str) -> tuple[tuple[str, ...], str, bool]:
     """The words that stand together, without the marks around them; and whether that is a mere number."""
-    word = chunk.lstrip(_BEFORE).rstrip(_BEHIND)
-    if word[-1:] in _QUOTES and not word[-2:-1].isdigit():  # 5' and 5" are lengths
-        word = word.rstrip(_QUOTES).rstrip(_BEHIND)
+    word = _bare(chunk)
     found = _NUMBER.fullmatch(word)
     if found is not None:
         return tuple(filter(None, found.groups())), word, not found[3]
@@ -156,6 +154,13 @@ def _read(chunk: str) -> tuple[tuple[str, ...], str, bool]:
     if word.isupper() and (len(word) == 1 or plain in _SHOUTED):
         return (word,), word, False
     return (() if plain in _SAYS_NOTHING else (_singular(plain),)), word, False
+
+
+def _bare(chunk: str) -> str:
+    word = chunk.lstrip(_BEFORE).rstrip(_BEHIND)
+    if word[-1:] in _QUOTES and not word[-2:-1].isdigit():  # 5' and 5" are lengths
+        word = word.rstrip(_QUOTES).rstrip(_BEHIND)
+    return word
 
 
 def _singular(word: str) -> str:
