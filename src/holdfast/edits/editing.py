@@ -30,9 +30,9 @@ from holdfast.edits.refused import (
 )
 from holdfast.edits.scope import judge, outside
 from holdfast.edits.wanted import Wanted
+from holdfast.edits.workspace import Workspace
 from holdfast.edits.write import (
     Report,
-    Workspace,
     hard_linked,
     recover_workspace,
     stale,
