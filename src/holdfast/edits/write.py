@@ -19,7 +19,7 @@ from typing import NamedTuple
 from holdfast.edits.apply import apply, forget, recover
 from holdfast.edits.beneath import Seen, read_beneath
 from holdfast.edits.change import FileChange, check_disjoint, cleared_by, in_the_way
-from holdfast.edits.diff import Stat, count_lines, unified
+from holdfast.edits.diff import Stat, difference
 from holdfast.edits.journal import Journal, place_of, read_journal
 from holdfast.edits.keeping import (
     Ended,
@@ -260,7 +260,7 @@ def stale(path: str, known: bytes | None, seen: Seen | None) -> Refusal:
     """The refusal of an edit whose author saw another file, with what changed since, if that is known."""
     guidance = f"read it again: it is {seen.digest} now" if seen else "it is not there any more"
     if known is not None:
-        guidance += "\n" + unified(path, known, seen.content if seen else None)
+        guidance += "\n" + difference(path, known, seen.content if seen else None).text
     message = f"{quoted(path)} was changed since its author saw it"
     return Refusal(path, "stale", message, guidance=guidance)
 
@@ -281,14 +281,15 @@ def _file_edit(planned: Planned, seen: Seen | None, source: Seen | None) -> File
     came_from = planned.moved_from if source else None
     compared = source or seen
     old = compared.content if compared else None
+    found = difference(planned.path, old, planned.after, modes, came_from)
     return FileEdit(
         planned.path,
         seen.digest if seen else None,
         None if planned.after is None else _digest(planned.after),
         modes,
         planned.levels,
-        count_lines(old, planned.after),
-        unified(planned.path, old, planned.after, modes, came_from),
+        found.stat,
+        found.text,
         came_from,
     )
 
