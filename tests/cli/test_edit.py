@@ -408,6 +408,21 @@ def test_what_is_kept_can_be_forgotten_and_numbers_go_on(ws: Project) -> None:
     assert sorted(os.listdir(own / "journals")) == sorted([ids[0], last])
 
 
+def test_endless_json_and_thousands_of_refusals_are_told_in_a_few_lines(ws: Project) -> None:
+    deep = edit(ws, '{"edits": ' + "[" * 100_000)
+    assert (deep.code, deep.err.splitlines()[0]) == (
+        1,
+        "error[malformed]: the edit is no edit: its JSON is nested too deep",
+    )
+    ws.write("seen.json", "[" * 100_000)
+    assert "nested too deep" in ws.refused(2, "edit", "preview", "seen.json", "--seen", "seen.json")
+    many = "".join(BLOCK.replace("return 1", f"return {n}") for n in range(100, 150))
+    answer = edit(ws, many)
+    assert answer.err.count("error[not_found]") == 20
+    assert answer.err.endswith("and 30 more, which --json tells\nnothing was written\n")
+    assert len(told(edit(ws, many, "--json"))["refusals"]) == 51, "and that it is a repetition"
+
+
 @pytest.mark.req("D22", "D37", "I8")
 @pytest.mark.parametrize("marker", ["journal.json", "undoing.json", "kept.json"])
 def test_journals_that_a_clone_brings_are_never_obeyed(ws: Project, marker: str) -> None:

@@ -314,6 +314,8 @@ def _seen(file: str | None) -> Mapping[str, object]:
         raise UsageError(f"cannot read '{file}': {(error.strerror or '').lower()}") from error
     except ValueError as error:
         raise UsageError(f"'{file}' is not JSON: {error}") from error
+    except RecursionError as error:
+        raise UsageError(f"'{file}' is nested too deep") from error
     if not isinstance(found, dict):
         raise UsageError(f"'{file}' must be an object", hint='{"src/a.py": "SHA-256"}')
     return found

@@ -17,6 +17,7 @@ from holdfast.model.digest import Json
 
 _SCHEMA = "holdfast.edit/1"
 _FEW = 3
+_TOLD = 20  # refusals, in words
 
 
 def tell_preview(report: Report, *, as_json: bool) -> None:
@@ -110,10 +111,12 @@ def tell_recovered(ended: Sequence[Ended], others: Sequence[str]) -> None:
 def _tell_beside(report: Report) -> None:
     for warning in report.warnings:
         talk(f"warning: {warning}")
-    for refusal in report.refusals:
+    for refusal in report.refusals[:_TOLD]:
         talk(f"error[{refusal.why}]: {_place(refusal)}{refusal.message}")
         for line in refusal.guidance.splitlines():
             talk(f"  {line}")
+    if len(report.refusals) > _TOLD:
+        talk(f"and {len(report.refusals) - _TOLD} more, which --json tells")
     if report.refusals:
         talk("nothing was written")
 

@@ -1,8 +1,8 @@
 """Where two sequences of lines differ: few changes, found in a time that grows with the lines alone.
 
-Lines that both have exactly once are matched first, in one order; what lies between them is compared by the
-greedy way of Myers, which finds the fewest changes. It is given up after so many of them, and all that lies
-there counts as changed: no pair of texts, however made, takes more than a few hundred steps a line.
+Lines that both have exactly once are matched first, in one order: they mean the same. What lies between them
+is compared by the greedy way of Myers, which finds the fewest changes. It is given up after so many of them,
+and all that lies there counts as changed: no two texts take more than a few hundred steps a line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 Span = tuple[int, int, int, int]  # from and to in the old lines, from and to in the new ones
 
-_SMALL = 200  # lines of both that are compared without matching some first
 _DEEPEST = 12  # matches within matches
 _MOST = 200  # changes between two matched lines, fewer where much lies there
 _STEPS = 2_000_000
@@ -33,8 +32,7 @@ def spans(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Span]:
         if a == b or c == d:
             found += [span] if a != b or c != d else []
             continue
-        is_small = b - a + d - c <= _SMALL or depth == _DEEPEST
-        matched = [] if is_small else _matched(before, after, span)
+        matched = _matched(before, after, span) if depth < _DEEPEST else []
         if matched:
             pending += [(gap, depth + 1) for gap in _gaps(span, matched)]
         else:
