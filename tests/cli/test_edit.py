@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -403,4 +404,56 @@ def test_what_is_kept_can_be_forgotten_and_numbers_go_on(ws: Project) -> None:
     assert ws.has("f1")
     last = told(edit(ws, BLOCK, "--json"))["id"]
     assert last.startswith("e-000004-")
-    assert sorted(os.listdir(ws.store / "edits/journals")) == sorted([ids[0], last])
+    [own] = (ws.store / "edits").iterdir()
+    assert sorted(os.listdir(own / "journals")) == sorted([ids[0], last])
+
+
+def test_endless_json_and_thousands_of_refusals_are_told_in_a_few_lines(ws: Project) -> None:
+    deep = edit(ws, '{"edits": ' + "[" * 100_000)
+    assert (deep.code, deep.err.splitlines()[0]) == (
+        1,
+        "error[malformed]: the edit is no edit: its JSON is nested too deep",
+    )
+    ws.write("seen.json", "[" * 100_000)
+    assert "nested too deep" in ws.refused(2, "edit", "preview", "seen.json", "--seen", "seen.json")
+    many = "".join(BLOCK.replace("return 1", f"return {n}") for n in range(100, 150))
+    answer = edit(ws, many)
+    assert answer.err.count("error[not_found]") == 20
+    assert answer.err.endswith("and 30 more, which --json tells\nnothing was written\n")
+    assert len(told(edit(ws, many, "--json"))["refusals"]) == 51, "and that it is a repetition"
+
+
+@pytest.mark.req("D22", "D37", "I8")
+@pytest.mark.parametrize("marker", ["journal.json", "undoing.json", "kept.json"])
+def test_journals_that_a_clone_brings_are_never_obeyed(ws: Project, marker: str) -> None:
+    theirs = {"HOME": str(ws.folder / "theirs")}
+    entries = [{"path": "src/a.py", "whole": AFTER}, {"path": "empty", "delete": True}]
+    made = ws.call("edit", "apply", "-", "--json", env=theirs, stdin=json.dumps(entries).encode())
+    [state] = (ws.store / "edits").iterdir()
+    (state / ".gitignore").unlink()
+    (state / "journals" / told(made)["id"] / "kept.json").rename(
+        state / "journals" / told(made)["id"] / marker
+    )
+    shutil.copytree(state / "journals", ws.store / "edits/journals")
+    (ws.store / "edits/journals/e-000009-abcdefab").mkdir()
+    (ws.store / "edits/journals/e-000009-abcdefab/0.old").write_text("litter")
+    git = ("git", "-c", "user.name=x", "-c", "user.email=x@example.org")
+    for words in (("init", "-q"), ("add", "-Af"), ("commit", "-qm", "one")):
+        subprocess.run([*git, *words], cwd=ws.root, check=True)
+    clone = ws.folder / "clone"
+    private = "umask 077 && git clone -q project clone"
+    subprocess.run(["sh", "-c", private], cwd=ws.folder, check=True)
+    before = manifest(clone)
+    listed = ws.call("edit", "list", cwd=clone)
+    assert (listed.code, listed.out) == (0, "no edit is kept here\n")
+    assert ("cut short, and that you did not make here" in listed.err) == (marker != "kept.json")
+    assert manifest(clone) == before
+    note = b"note.txt\n```\nhello\n```\n"
+    applied = ws.call("edit", "apply", "-", "--scope", "note.txt", cwd=clone, stdin=note)
+    assert applied.code == 0, applied.err
+    assert ws.call("edit", "rollback", "last", cwd=clone).code == 0
+    assert ws.call("edit", "rollback", "last", cwd=clone).code == 2
+    after = manifest(clone)
+    changed = {path for path in before if after.get(path) != before[path]}
+    assert changed <= {".holdfast/edits"}, "a new directory lies beside theirs"
+    assert all(path.startswith(".holdfast/edits/") for path in after.keys() - before)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from holdfast.edits.write import Workspace, history, recover_workspace
+from holdfast.edits.workspace import Workspace
+from holdfast.edits.write import history, recover_workspace
 from holdfast.errors import HoldfastError
 from tests.crash.faults import KILLED, Fault, Report, Scene, Shim, by_strace, each
 from tests.crash.power import MEMORY, recorded
@@ -270,14 +271,16 @@ def outage(
     recording = recorded(strace, scene, *way.words)
     assert recording.answer.code == 0, recording.answer.err
     report = Report(f"D21 edit {way.name}, power", kind="power")
-    for cut, how in cut_states(way, recording, wanted(recording)):
-        report.tried += 1
-        report.fired += not cut.whole
-        report.work += 1
-        if how.startswith("violation"):
-            report.violations.append(f"{cut.title}: {how}")
-        else:
-            report.outcomes[how] += 1
+    with pytest.MonkeyPatch.context() as same_person:
+        same_person.setenv("XDG_STATE_HOME", str(scene.folder / "home/.local/state"))
+        for cut, how in cut_states(way, recording, wanted(recording)):
+            report.tried += 1
+            report.fired += not cut.whole
+            report.work += 1
+            if how.startswith("violation"):
+                report.violations.append(f"{cut.title}: {how}")
+            else:
+                report.outcomes[how] += 1
     return report
 
 

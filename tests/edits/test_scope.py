@@ -1,5 +1,9 @@
 """An edit writes where it may, and nowhere that another program obeys."""
 
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +17,10 @@ PROTECTED = [
     *(".holdfast/state.db", "holdfast.toml", "HOLDFAST.toml", ".mcp.json", "a/.mcp.json", ".env"),
     *(".ENV", ".env.local", ".envrc", ".circleci/config.yml", "Jenkinsfile", ".travis.yml"),
     *(".claude/settings.json", ".cursor/rules", ".cursorrules", ".codex/config.toml", ".vscode/x"),
+    *(".cargo/config.toml", ".venv/pyvenv.cfg", ".yarnrc.yml", "mise.toml", ".zed/tasks.json"),
+    *("git~1/config", "GIT~1/hooks/x", "a/gi7eba~1/x", "HOLDFA~1/x", "JENKIN~1", "PRE-CO~1.YAM"),
+    *(".git::$INDEX_ALLOCATION/config", ".git:x", ".git ./x", ".env::$DATA", ".envrc:a"),
+    *(".g\u034fit/x", ".g\ufe0fit/x", ".\U000e0100git/x", ".gi\u3164t/x", ".g\u0131t/x"),
     *("．env", ".ｅnv", ".e\u200cnv", ".env.", ".pre-commit-config.yaml"),  # noqa: RUF001 - full-width, on purpose
 ]
 
@@ -30,10 +38,34 @@ def test_a_protected_name_is_refused_in_every_spelling(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["src/a.py", "git/config", "environment.py", "a.env", "conftest.py", "cursor/x"]
+    "path",
+    [
+        *("src/a.py", "git/config", "environment.py", "a.env", "conftest.py", "cursor/x", "12:30"),
+        *("a.py~", "a.~1~", "longname~1", "cargo/config.toml"),
+    ],
 )
 def test_a_plain_name_is_not_protected(path: str) -> None:
     assert judge(Scope(), path) is None
+
+
+@pytest.mark.req("D22", "I8")
+def test_what_git_refuses_to_check_out_is_refused(
+    tmp_path: Path, require_part: Callable[[str], str]
+) -> None:
+    git = (require_part("git"), "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true")
+    subprocess.run([*git, "init", "-q"], cwd=tmp_path, check=True)
+    ends = ("", " ", ".", ". .", ":", "::$INDEX_ALLOCATION", ":a", "\\b", "x", "~1", "-x")
+    hidden = ("\u200c", "\u200f", "\u202a", "\u206a", "\ufeff")
+    names = [f"{head}{end}" for head in (".git", ".GIT", "git~1", "GIT~1") for end in ends]
+    names += [f".g{sign}it" for sign in hidden] + ["..", ".", "", "a/../b", "/a", "a//b", "git~2"]
+    refused = set()
+    for name in names:
+        entry = f"100644,{'0' * 39}1,{name}"
+        words = [*git, "update-index", "--add", "--cacheinfo", entry]
+        if subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).returncode:
+            refused.add(name)
+    assert len(refused) > 30
+    assert {name for name in refused if judge(Scope(), name) is None} == set()
 
 
 @pytest.mark.req("D37")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.edits.editing import Edit, apply_edit
-from holdfast.edits.write import Workspace, history, read_file, recover_workspace, roll_back
+from holdfast.edits.workspace import Workspace
+from holdfast.edits.write import history, read_file, recover_workspace, roll_back
 from holdfast.errors import EditError
 from tests.crash.report import Report
 from tests.edits.test_tree import manifest

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import holdfast.edits
 from holdfast.edits.outcome import Outcome, Planned
 from holdfast.edits.scope import Scope, judge
+from holdfast.edits.workspace import Workspace
 from holdfast.edits.write import (
-    Workspace,
     history,
     read_file,
     recover_workspace,
@@ -27,7 +27,7 @@ from holdfast.edits.write import (
     survey,
     write,
 )
-from holdfast.errors import EditError, IntegrityError, UsageError
+from holdfast.errors import EditError, IntegrityError, StoreError, UsageError
 from tests.crash.power import MEMORY
 from tests.edits.test_apply import tree
 
@@ -237,18 +237,23 @@ def test_two_spellings_of_one_file_are_refused(root: Path) -> None:
 
 
 @pytest.mark.req("D22", "I8")
-@pytest.mark.parametrize("name", [".holdfast", ".holdfast/edits", ".holdfast/edits/journals"])
+@pytest.mark.parametrize("above", range(4))
 def test_a_workspace_cannot_choose_where_edits_are_kept(
-    root: Path, tmp_path: Path, name: str
+    root: Path, tmp_path: Path, above: int
 ) -> None:
-    target = tmp_path / "elsewhere"
-    (target / "edits/journals").mkdir(parents=True)
-    (root / name).parent.mkdir(0o700, parents=True, exist_ok=True)
-    (root / name).symlink_to(target)
-    before = tree(target)
-    with pytest.raises(EditError, match="is a link or not a directory"):
-        write(Workspace(str(root)), ALL)
-    assert tree(target) == before
+    other = tmp_path / "other"
+    other.mkdir()
+    assert write(Workspace(str(other)), Outcome((change("f", None, b"theirs"),))).id
+    kept = Path(Workspace(str(root)).journals)
+    places = [*list(kept.parents)[:3][::-1], kept]
+    link = places[above]
+    link.parent.mkdir(0o700, parents=True, exist_ok=True)
+    link.symlink_to(other / link.relative_to(root))
+    before = tree(other)
+    for act in (lambda ws: write(ws, ALL), recover_workspace, lambda ws: roll_back(ws, "last")):
+        with pytest.raises(EditError, match="is a link or not a directory"):
+            act(Workspace(str(root)))
+    assert tree(other) == before
     assert (root / "a.txt").read_bytes() == ONE
 
 
@@ -322,11 +327,10 @@ def test_a_file_that_moves_on_after_the_preview_is_a_refusal(root: Path) -> None
     assert not (root / "late").exists()
 
 
-def planted(root: Path, body: dict[str, object], mode: int = 0o700) -> Path:
-    """A state directory that came with a workspace."""
-    place = root / ".holdfast/edits/journals/e-000001-abcdefab"
-    place.mkdir(parents=True)
-    (root / ".holdfast/edits").chmod(mode)
+def planted(state: Path, body: dict[str, object]) -> Path:
+    """A state directory that somebody else filled."""
+    place = state / "journals/e-000001-abcdefab"
+    place.mkdir(0o700, parents=True)
     (place / "journal.json").write_text(json.dumps(body))
     (place / "0.old").write_bytes(b"evil")
     return place
@@ -353,25 +357,57 @@ OLD_IMAGE = {"digest": digest(b"evil"), "mode": 0o644, "staged": "0.old"}
         {"before": {**OLD_IMAGE, "mode": 0o4755}},
     ],
 )
-def test_a_journal_that_came_with_a_workspace_does_nothing_outside(
+def test_a_journal_that_somebody_trusts_still_does_nothing_outside(
     root: Path, tmp_path: Path, row: dict[str, object]
 ) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/f").write_bytes(b"outside")
-    planted(root, {"version": 1, "rows": [{**ROW, **row}], "made": [], "cleared": []})
-    own = "ws/.holdfast/edits/.gitignore"
-    before = {**tree(tmp_path), own: (0o644, b"*\n")}
+    state = tmp_path / "state"
+    planted(state, {"version": 1, "rows": [{**ROW, **row}], "made": [], "cleared": []})
+    before = {**tree(tmp_path), "state/.gitignore": (0o644, b"*\n")}
     for act in (recover_workspace, lambda ws: write(ws, ALL), lambda ws: roll_back(ws, "last")):
         with pytest.raises(IntegrityError):
-            act(Workspace(str(root)))
+            act(Workspace(str(root), state=str(state)))
     assert tree(tmp_path) == before
 
 
-def test_a_state_directory_that_others_may_read_was_not_made_here(root: Path) -> None:
-    planted(root, {"version": 1, "rows": [ROW], "made": [], "cleared": []}, mode=0o755)
-    with pytest.raises(EditError, match="was not made by this program"):
-        recover_workspace(Workspace(str(root)))
-    assert (root / "a.txt").read_bytes() == ONE
+@pytest.mark.req("D22", "D37", "I8")
+def test_a_place_for_edits_that_others_may_write_is_refused(root: Path) -> None:
+    workspace = Workspace(str(root))
+    assert write(workspace, Outcome((change("a.txt", ONE, TWO),))).id
+    Path(workspace.state_dir).chmod(0o720)
+    with pytest.raises(EditError, match="can be written by others"):
+        roll_back(workspace, "last")
+    assert (root / "a.txt").read_bytes() == TWO
+
+
+@pytest.mark.req("D22", "D37", "I8")
+def test_edits_are_not_kept_under_a_key_that_came_with_the_files(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "holdfast").mkdir()
+    (root / "holdfast/key").write_text("0" * 64)
+    monkeypatch.setenv("XDG_STATE_HOME", str(root))
+    before = tree(root)
+    with pytest.raises(UsageError, match="its key is no secret"):
+        write(Workspace(str(root)), ALL)
+    assert history(Workspace(str(root))) == ()
+    assert survey(Workspace(str(root)), ALL).refusals == (), "looking needs no key"
+    assert tree(root) == before
+
+
+def test_a_key_that_cannot_be_made_is_told_and_a_damaged_one_too(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file/state"))
+    with pytest.raises(StoreError, match="XDG_STATE_HOME"):
+        write(Workspace(str(root)), ALL)
+    (tmp_path / "holdfast").mkdir()
+    (tmp_path / "holdfast/key").write_text("not a key")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with pytest.raises(StoreError, match="is damaged"):
+        write(Workspace(str(root)), ALL)
 
 
 def test_what_is_no_edit_is_never_taken_for_litter(root: Path, tmp_path: Path) -> None:

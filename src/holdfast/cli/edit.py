@@ -25,7 +25,8 @@ from holdfast.config.settings import read_protected
 from holdfast.edits.editing import Edit, Saw, Syntax, apply_edit, preview_edit
 from holdfast.edits.formats import FORMS
 from holdfast.edits.scope import MOST_FILES, MOST_LINES, Scope
-from holdfast.edits.write import Workspace, forget_edits, history, recover_workspace, roll_back
+from holdfast.edits.workspace import Workspace, cut_short_by_others
+from holdfast.edits.write import forget_edits, history, recover_workspace, roll_back
 from holdfast.errors import UsageError
 
 MOST_BYTES = 64 << 20
@@ -52,7 +53,7 @@ def _where(command: F) -> F:
         click.option(
             "--state",
             metavar="DIR",
-            help="Keep edits in DIR (default: .holdfast/edits of the root).",
+            help="Keep edits in DIR (default: in .holdfast/edits of the root).",
         ),
         click.option(
             "--root",
@@ -165,9 +166,7 @@ def rollback(id_: str, *, as_json: bool, root: str, state: str | None) -> int:
 
     Refused, with their names, if one of its files was changed since.
     """
-    workspace = _workspace(root, state)
-    tell_recovered(recover_workspace(workspace))
-    key, journal = roll_back(workspace, id_)
+    key, journal = roll_back(_workspace(root, state), id_)
     tell_rollback(key, journal, as_json=as_json)
     return 0
 
@@ -177,9 +176,7 @@ def rollback(id_: str, *, as_json: bool, root: str, state: str | None) -> int:
 @json_option
 def list_edits(*, as_json: bool, root: str, state: str | None) -> int:
     """Show the edits that are kept, the latest first."""
-    workspace = _workspace(root, state)
-    tell_recovered(recover_workspace(workspace))
-    tell_list(history(workspace), as_json=as_json)
+    tell_list(history(_workspace(root, state)), as_json=as_json)
     return 0
 
 
@@ -194,11 +191,11 @@ def forget(
     ids: tuple[str, ...], *, keep: int | None, as_json: bool, root: str, state: str | None
 ) -> int:
     """Remove edits from what is kept; the files stay as they are, and cannot be taken back any more."""
-    if bool(ids) == (keep is not None):
+    if ids and keep is not None:
+        raise UsageError("say which edits to forget or how many to keep, not both")
+    if not ids and keep is None:
         raise UsageError("say which edits to forget, or how many to keep", hint="--keep 100")
-    workspace = _workspace(root, state)
-    tell_recovered(recover_workspace(workspace))
-    tell_forgotten(forget_edits(workspace, ids, keep), as_json=as_json)
+    tell_forgotten(forget_edits(_workspace(root, state), ids, keep), as_json=as_json)
     return 0
 
 
@@ -211,8 +208,7 @@ def _edit(
     only_look: bool,
     as_json: bool,
 ) -> int:
-    scope = _scope(root, words)
-    workspace = _workspace(root, state, scope)
+    workspace = _workspace(root, state, _scope(root, words))
     base, seen, form = words["base"], words["seen"], words["form"]
     assert isinstance(base, tuple)
     wish = Edit(
@@ -222,7 +218,6 @@ def _edit(
         _SYNTAX[str(words["syntax"])],
         bool(words["if_unchanged"]),
     )
-    tell_recovered(recover_workspace(workspace))
     report = preview_edit(workspace, wish) if only_look else apply_edit(workspace, wish)
     if only_look:
         tell_preview(report, as_json=as_json)
@@ -260,10 +255,13 @@ def _where_words(root: str, state: str | None) -> str:
 
 
 def _workspace(root: str, state: str | None, scope: Scope | None = None) -> Workspace:
+    """The directory that is edited, with whatever an earlier command was ended in brought to its end."""
     if not os.path.isdir(root):
         raise UsageError(f"'{root}' is not a directory", hint="--root DIR")
     place = os.path.abspath(state) if state else ""
-    return Workspace(os.path.abspath(root), scope or Scope(), place)
+    workspace = Workspace(os.path.abspath(root), scope or Scope(), place)
+    tell_recovered(recover_workspace(workspace), cut_short_by_others(workspace))
+    return workspace
 
 
 def _text(file: str) -> str:
@@ -316,6 +314,8 @@ def _seen(file: str | None) -> Mapping[str, object]:
         raise UsageError(f"cannot read '{file}': {(error.strerror or '').lower()}") from error
     except ValueError as error:
         raise UsageError(f"'{file}' is not JSON: {error}") from error
+    except RecursionError as error:
+        raise UsageError(f"'{file}' is nested too deep") from error
     if not isinstance(found, dict):
         raise UsageError(f"'{file}' must be an object", hint='{"src/a.py": "SHA-256"}')
     return found

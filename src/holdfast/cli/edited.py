@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from holdfast.cli.again import out_next
@@ -16,6 +17,7 @@ from holdfast.model.digest import Json
 
 _SCHEMA = "holdfast.edit/1"
 _FEW = 3
+_TOLD = 20  # refusals, in words
 
 
 def tell_preview(report: Report, *, as_json: bool) -> None:
@@ -89,23 +91,32 @@ def tell_forgotten(keys: Sequence[str], *, as_json: bool) -> None:
         out(f"forgot {count(len(keys), 'edit')}")
 
 
-def tell_recovered(ended: Sequence[Ended]) -> None:
-    """What an earlier command was ended in the middle of."""
+def tell_recovered(ended: Sequence[Ended], others: Sequence[str]) -> None:
+    """What an earlier command was ended in the middle of; `others` are places where it was not ours."""
     for one in ended:
         talk(f"an earlier command was ended in the middle of {one.key}: it was undone")
         for conflict in one.conflicts:
             talk(f"  left  {conflict.path}: {conflict.reason}")
             if conflict.copy:
                 talk(f"        what was there before the edit is in {conflict.copy}")
+    for place in others:
+        talk(
+            f"warning: {quoted(place)} has an edit that was cut short, and that you did not make here"
+        )
+        talk(
+            f"  it is left alone; if you trust it: holdfast edit list --state {shlex.quote(place)}"
+        )
 
 
 def _tell_beside(report: Report) -> None:
     for warning in report.warnings:
         talk(f"warning: {warning}")
-    for refusal in report.refusals:
+    for refusal in report.refusals[:_TOLD]:
         talk(f"error[{refusal.why}]: {_place(refusal)}{refusal.message}")
         for line in refusal.guidance.splitlines():
             talk(f"  {line}")
+    if len(report.refusals) > _TOLD:
+        talk(f"and {len(report.refusals) - _TOLD} more, which --json tells")
     if report.refusals:
         talk("nothing was written")
 

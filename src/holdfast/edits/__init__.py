@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from holdfast.edits.editing import Edit, Saw, apply_edit, preview_edit
     from holdfast.edits.outcome import Outcome, Planned, Refusal
     from holdfast.edits.scope import Scope
+    from holdfast.edits.workspace import Workspace
     from holdfast.edits.write import (
         FileEdit,
         Report,
-        Workspace,
         forget_edits,
         history,
         read_file,
@@ -43,7 +43,7 @@ __all__ = [
     "recover_workspace",
     "roll_back",
 ]
-_ROOMS = ("editing", "write", "scope", "outcome")
+_ROOMS = ("editing", "write", "workspace", "scope", "outcome")
 
 
 def __getattr__(name: str) -> object:

@@ -15,11 +15,11 @@ def fits_without_blanks(hunk: Hunk, sheet: Sheet) -> list[Fit]:
     solid = [(at, row) for at, row in enumerate(hunk.rows) if row.kind != "+" and row.text.strip()]
     if len(solid) < 2:  # noqa: PLR2004 - one line alone says nothing about its surroundings
         return []
-    index = [at for at, key in enumerate(sheet.keys("bare")) if key]
-    inner = Sheet([sheet.lines[at] for at in index])
+    inner, where = sheet.solid
     found = []
     for start in inner.find("bare", [row.text.strip() for _, row in solid]):
-        fit = _fit(hunk, sheet, solid, index[start : start + len(solid)])
+        sheet.effort.spend(20 + 10 * len(hunk.rows))
+        fit = _fit(hunk, sheet, solid, where[start : start + len(solid)])
         if fit is not None:
             found.append(fit)
     return found

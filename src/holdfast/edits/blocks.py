@@ -24,7 +24,7 @@ from holdfast.errors import EditError
 _BEGIN = re.compile(r"(<{5,})\s*SEARCH>?\s*$")
 _END = re.compile(r"(>{5,})\s*REPLACE\s*$")
 _DIVIDER = re.compile(r"(={5,})\s*$")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*([\w.+-]*)\s*$")
+_FENCE = re.compile(r"(`{3,}|~{3,})\s*[\w.+-]*$")
 _QUOTED = re.compile(r"(`+|[\"'])([^`\"']+)\1$")
 _SUFFIX = re.compile(r"[^.]\.\w+$|^\.\w+$")
 _MOST_READINGS = 8
@@ -83,10 +83,16 @@ def _path_above(lines: Sequence[str], at: int, exists: Exists) -> str:
     for line in reversed(lines[max(at - 3, 0) : at]):
         if _END.match(line):
             return ""
-        if line.strip() and not _FENCE.match(line):
+        if line.strip() and not fence_of(line):
             is_word = len(line.split()) == 1 and not line.rstrip().endswith(":")
             return path_in(line, exists) or (_bare(line) if is_word else "")
     return ""
+
+
+def fence_of(line: str) -> str:
+    """The signs that open or close a fence, if the line is one; a language may follow them."""
+    found = _FENCE.match(line.strip())
+    return found[1] if found else ""
 
 
 def path_in(line: str, exists: Exists) -> str:
@@ -146,7 +152,7 @@ def _block(path: str, lines: Sequence[str], length: int, number: int) -> Wanted:
 def _dividers(lines: Sequence[str], length: int) -> list[int]:
     """Where the divider may be: outside of conflicts that are part of the text, if there is such a line."""
     found = [(at, hit) for at, line in enumerate(lines) if (hit := _DIVIDER.match(line))]
-    same = [at for at, hit in found if len(hit[1]) == length] or [at for at, _ in found]
+    same = {at for at, hit in found if len(hit[1]) == length} or {at for at, _ in found}
     depth, outside = 0, []
     for at, line in enumerate(lines):
         if re.match(r"<{7} ", line):
@@ -155,7 +161,7 @@ def _dividers(lines: Sequence[str], length: int) -> list[int]:
             depth = max(depth - 1, 0)
         elif depth == 0 and at in same:
             outside.append(at)
-    return outside or same
+    return outside or sorted(same)
 
 
 def replacement(old: Sequence[str], new: Sequence[str]) -> Hunk:

@@ -8,7 +8,6 @@ have one place only, were moved as far.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from holdfast.edits.fit import Fit
 from holdfast.edits.indent import indent_of
@@ -60,16 +59,23 @@ def by_anchors(hunk: Hunk, fits: Sequence[Fit], sheet: Sheet) -> Fit | None:
 def _lies_in(sheet: Sheet, start: int, anchor: str) -> bool:
     """Whether the anchor is the nearest line above of those that are indented no deeper than it is."""
     depth = None
-    for line in reversed(sheet.lines[:start]):
-        if line.strip().startswith(anchor):
+    for at in range(start - 1, -1, -1):
+        sheet.effort.spend(1)
+        line = sheet.lines[at]
+        bare = line.strip()
+        if bare.startswith(anchor):
             return depth is None or len(indent_of(line)) < depth
-        if line.strip() and (line.strip()[0].isalnum() or line.strip()[0] in "_@$\"'"):
+        if bare and (bare[0].isalnum() or bare[0] in "_@$\"'"):
             width = len(indent_of(line))
             depth = width if depth is None else min(depth, width)
+            if depth == 0:
+                return False  # nothing above it opens what lies below
     return False
 
 
-def twins(hunks: Sequence[Hunk], number: int) -> list[int]:
-    """The hunks that say the same as this one, itself among them."""
-    mine = replace(hunks[number], line=0, anchors=())
-    return [n for n, hunk in enumerate(hunks) if replace(hunk, line=0, anchors=()) == mine]
+def twins(hunks: Sequence[Hunk]) -> dict[int, list[int]]:
+    """For each hunk those that say the same as it does, itself among them."""
+    alike: dict[object, list[int]] = {}
+    for number, hunk in enumerate(hunks):
+        alike.setdefault((hunk.rows, hunk.at_end), []).append(number)
+    return {number: some for some in alike.values() for number in some}

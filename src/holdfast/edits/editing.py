@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from holdfast.edits.beneath import Seen, read_beneath
+from holdfast.edits.effort import TooMuchError
 from holdfast.edits.formats import read_edit
 from holdfast.edits.keeping import image_of
-from holdfast.edits.outcome import Outcome, Refusal
+from holdfast.edits.outcome import Outcome, Refusal, Why
 from holdfast.edits.places import work_out
 from holdfast.edits.refused import (
     Refused,
@@ -28,11 +29,11 @@ from holdfast.edits.refused import (
     remember,
     repeated,
 )
-from holdfast.edits.scope import judge, outside
+from holdfast.edits.scope import check_size, judge, outside
 from holdfast.edits.wanted import Wanted
+from holdfast.edits.workspace import Workspace
 from holdfast.edits.write import (
     Report,
-    Workspace,
     hard_linked,
     recover_workspace,
     stale,
@@ -43,6 +44,7 @@ from holdfast.errors import EditError
 from holdfast.model.glob import parents
 
 _FEW = 5
+_MOST_BYTES = 256 << 20  # of all files of an edit
 Syntax = Literal["warn", "refuse", "off"]
 CODE = frozenset(
     {
@@ -120,13 +122,18 @@ class _Reading:
 
     workspace: Workspace
     files: dict[str, Seen | str | None]  # a text says why it cannot be read
+    size: int = 0
 
     def find(self, path: str) -> Seen | None:
         if path not in self.files:
             try:
-                self.files[path] = read_beneath(self.workspace.root, path)
+                seen = read_beneath(self.workspace.root, path)
+                self.size += len(seen.content) if seen else 0
+                self.files[path] = seen
             except EditError as error:
                 self.files[path] = str(error)
+            if self.size > _MOST_BYTES:
+                raise TooMuchError(f"the files of the edit have more than {_MOST_BYTES} bytes")
         found = self.files[path]
         if isinstance(found, str):
             raise EditError(found)
@@ -159,10 +166,22 @@ class _Reading:
 def _worked_out(workspace: Workspace, edit: Edit, reading: _Reading) -> Outcome:
     if not edit.text.strip():
         return _refused([Refusal("", "malformed", "the edit is empty")])
+    why: Why = "malformed"
     try:
         wanted = read_edit(edit.text, edit.form, reading.is_there)
+        why = "special"
+        return _compared_with(workspace, edit, wanted, reading)
     except EditError as error:
-        return _refused([Refusal("", "malformed", error.message, guidance=error.hint or "")])
+        why = "too_large" if isinstance(error, TooMuchError) else why
+        return _refused([Refusal("", why, error.message, guidance=error.hint or "")])
+
+
+def _compared_with(
+    workspace: Workspace, edit: Edit, wanted: Sequence[Wanted], reading: _Reading
+) -> Outcome:
+    """What an edit comes to with the files that are there; all of them are read."""
+    if too_many := check_size(workspace.scope, len(wanted), 0):
+        return _refused(too_many)
     paths = list(dict.fromkeys(path for one in wanted for path in (one.path, one.to) if path))
     refusals = outside(workspace.scope, paths) or tuple(_special(reading, paths))
     refusals = refusals or tuple(_unneeded(edit.saw, wanted, reading))
@@ -189,6 +208,8 @@ def _special(reading: _Reading, paths: Collection[str]) -> list[Refusal]:
         try:
             if linked := hard_linked(path, reading.find(path)):
                 found.append(linked)
+        except TooMuchError:
+            raise
         except EditError as error:
             if path in above or not known.isdisjoint(parents(path)):
                 reading.files[path] = None

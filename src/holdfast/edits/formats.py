@@ -18,14 +18,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.edits.blocks import Exists, is_blocks, path_in, read_blocks, replacement
+from holdfast.edits.blocks import Exists, fence_of, is_blocks, path_in, read_blocks, replacement
+from holdfast.edits.effort import check_hunks, check_said
 from holdfast.edits.unified import is_unified, read_unified
 from holdfast.edits.v4a import is_v4a, read_v4a
 from holdfast.edits.wanted import Hunk, Operation, Wanted
 from holdfast.errors import EditError
 
 FORMS = ("search-replace", "unified", "v4a", "whole", "json")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*[\w.+-]*\s*$")
 _WHOLE = (
     "write the path, a fence, the file, a fence; "
     "around a file that has fences, longer ones than those (````)"
@@ -48,6 +48,7 @@ def read_edit(
     The text of an edit may come with any line endings: those that all its lines have are the transport's.
     """
     lines = text.split("\n")
+    check_said(len(lines))
     if lines and not lines[-1]:
         lines.pop()
     if lines and all(line.endswith("\r") for line in lines):
@@ -63,7 +64,7 @@ def read_edit(
         "whole": lambda: _read_whole(lines, exists),
         "json": lambda: _read_json(text),
     }
-    wanted = _joined([_tidy(one) for one in readers[form]()])
+    wanted = _joined(_counted(readers[form]()))
     if not wanted:
         raise EditError("the edit changes no file", hint=f"write it as one of: {', '.join(FORMS)}")
     return wanted
@@ -79,9 +80,18 @@ def recognised(text: str, lines: Sequence[str]) -> str:
         return "search-replace"
     if is_unified(lines):
         return "unified"
-    if any(_FENCE.match(line) for line in lines):
+    if any(fence_of(line) for line in lines):
         return "whole"
     raise EditError("the edit is in no known format", hint=f"one of: {', '.join(FORMS)}")
+
+
+def _counted(edits: Iterable[Wanted]) -> Iterator[Wanted]:
+    """The same, until there are too many: each file counts as a hunk, too."""
+    count = 0
+    for one in edits:
+        count += len(one.hunks) or 1
+        check_hunks(count)
+        yield _tidy(one)
 
 
 def _tidy(wanted: Wanted) -> Wanted:
@@ -99,7 +109,7 @@ def _bare(path: str) -> str:
     return path
 
 
-def _joined(edits: Sequence[Wanted]) -> tuple[Wanted, ...]:
+def _joined(edits: Iterable[Wanted]) -> tuple[Wanted, ...]:
     """One entry for each file: blocks for the same file are hunks of one change."""
     found: dict[str, Wanted] = {}
     for one in edits:
@@ -130,17 +140,17 @@ def _read_whole(lines: Sequence[str], exists: Exists) -> Iterator[Wanted]:
     """
     at, above = 0, ""
     while at < len(lines):
-        fence = _FENCE.match(lines[at])
-        if fence is None:
+        fence = fence_of(lines[at])
+        if not fence:
             above = lines[at] if lines[at].strip() else above
             at += 1
             continue
         path = path_in(above, exists)
-        end = next((n for n in range(at + 1, len(lines)) if lines[n].strip() == fence[1]), None)
+        end = next((n for n in range(at + 1, len(lines)) if lines[n].strip() == fence), None)
         if not path or end is None:
             what = "has no end" if path else "names no file"
             raise EditError(f"the fence at line {at + 1} {what}", hint=_WHOLE)
-        inside = [n for n in range(at + 1, end) if _is_fence(lines[n], fence[1])]
+        inside = [n for n in range(at + 1, end) if fence_of(lines[n]).startswith(fence)]
         if inside:
             raise EditError(
                 f"the fence at line {inside[0] + 1} is not clear: it may be part of '{path}'",
@@ -152,20 +162,19 @@ def _read_whole(lines: Sequence[str], exists: Exists) -> Iterator[Wanted]:
         at, above = end + 1, ""
 
 
-def _is_fence(line: str, outer: str) -> bool:
-    """Whether a line is a fence at least as long as the one around it."""
-    found = _FENCE.match(line)
-    return found is not None and found[1].startswith(outer)
-
-
 # JSON.
 
 
 def _read_json(text: str) -> Iterator[Wanted]:
+    check_said(text.count("\n") + text.count("\\n"))
     try:
         said = json.loads(text)
     except ValueError as error:
         raise EditError(f"the edit is not JSON: {error}") from error
+    except RecursionError as error:
+        raise EditError(
+            "the edit is no edit: its JSON is nested too deep", hint='{"edits": [{"path": …}]}'
+        ) from error
     edits = said.get("edits") if isinstance(said, dict) else said
     if not isinstance(edits, list):
         raise EditError("the edit has no list 'edits'", hint='{"edits": [{"path": …}]}')
@@ -211,6 +220,7 @@ def _hunks(said: Mapping[str, object], where: str) -> Iterator[Hunk]:
     if not isinstance(given, list):
         raise EditError(f"the hunks of {where} are not a list")
     for number, one in enumerate(given, start=1):
+        check_hunks(number)
         what = f"hunk {number} of {where}"
         if not isinstance(one, dict):
             raise EditError(f"{what} is not an object")

@@ -8,10 +8,12 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from difflib import unified_diff
 
 from rapidfuzz import fuzz, process
 
+from holdfast.edits.ladder import MOST_PLACES
 from holdfast.edits.lines import Unreadable, decoded
 from holdfast.edits.outcome import Refusal
 from holdfast.edits.placing import Board, Trouble
@@ -20,50 +22,63 @@ from holdfast.edits.wanted import Hunk, Wanted
 
 _FEW = 5
 _LINES = 40  # of a block that is shown
+_COMPARED = 400  # of a block that is compared
 _WIDTH = 200  # characters of a line that is shown
 _LIKE = 60.0  # of 100
 _MOST = 20_000  # lines that are compared by likeness
-_OTHERS = 200  # files that are searched
+_OTHERS = 50  # files that are searched
+_LARGEST = 1 << 20  # bytes of one of them
+
+Read = Callable[[str], bytes | None]
+
+
+def mentioned(path: str, trouble: Trouble, board: Board, numbers: Sequence[int]) -> Refusal:
+    """The trouble of one hunk in words; `numbers` are what its author calls the hunks."""
+    number = numbers[trouble.hunk]
+    match trouble.why:
+        case "ambiguous":
+            count = len(trouble.starts)
+            shown = f"more than {MOST_PLACES}" if count > MOST_PLACES else str(count)
+            message = f"hunk {number} fits at {shown} places"
+        case "already_applied":
+            message = f"hunk {number} is already applied"
+        case "overlapping":
+            message = f"hunks {numbers[trouble.other]} and {number} change the same lines"
+        case "malformed" if board.hunks[trouble.hunk].readings:
+            message = f"hunk {number} can be read in more than one way"
+        case "malformed":
+            message = f"hunk {number} does not say where its lines go"
+        case _:
+            message = f"hunk {number} was not found"
+    line = trouble.starts[0] + 1 if trouble.starts else 0
+    return Refusal(path, trouble.why, message, number, line)
 
 
 def explained(
-    path: str,
-    trouble: Trouble,
-    board: Board,
-    numbers: Sequence[int],
-    read: Callable[[str], bytes | None],
-    others: Collection[str],
+    refusal: Refusal, trouble: Trouble, board: Board, read: Read, others: Collection[str]
 ) -> Refusal:
-    """The trouble of one hunk in words."""
-    hunk, number = board.hunks[trouble.hunk], numbers[trouble.hunk]
-    line = trouble.starts[0] + 1 if trouble.starts else 0
+    """The same with what would help."""
+    hunk, line = board.hunks[trouble.hunk], refusal.line
     match trouble.why:
         case "ambiguous":
-            message = f"hunk {number} fits at {len(trouble.starts)} places"
             guidance = _places(board.sheet, hunk, trouble.starts)
         case "already_applied":
-            message = f"hunk {number} is already applied"
-            guidance = (
-                f"its new lines stand at line {line}" if line else "nothing is left to change"
-            )
+            where = f"its new lines stand at line {line}"
+            guidance = where if line else "nothing is left to change"
         case "overlapping":
-            message = f"hunks {numbers[trouble.other]} and {number} change the same lines"
             guidance = f"make them one hunk; they meet at line {line}"
+        case "malformed" if hunk.readings:
+            guidance = "make its three markers longer than those in its text"
         case "malformed":
-            message = f"hunk {number} does not say where its lines go"
             guidance = "add a line of the file above them, and one below"
-            if hunk.readings:
-                message = f"hunk {number} can be read in more than one way"
-                guidance = "make its three markers longer than those in its text"
         case _:
-            message = f"hunk {number} was not found"
             line, guidance = _nearest(board.sheet, hunk)
-            elsewhere = _elsewhere(path, hunk, read, others)
+            elsewhere = _elsewhere(refusal.path, hunk, read, others)
             guidance = "\n".join(part for part in (guidance, elsewhere) if part)
-    return Refusal(path, trouble.why, message, number, line, guidance)
+    return replace(refusal, line=line, guidance=guidance)
 
 
-def reason(wanted: Wanted, read: Callable[[str], bytes | None], others: Collection[str]) -> str:
+def reason(wanted: Wanted, read: Read, others: Collection[str]) -> str:
     """Where the lines of an edit are, if its file is missing."""
     for hunk in wanted.hunks[:1]:
         return _elsewhere(wanted.path, hunk, read, others)
@@ -108,7 +123,7 @@ def _telling(sheet: Sheet, hunk: Hunk, start: int, starts: Sequence[int]) -> int
 
 def _nearest(sheet: Sheet, hunk: Hunk) -> tuple[int, str]:
     """The block that is most like what the hunk looks for, from its first line, as a diff."""
-    old = [row.text for row in hunk.old]
+    old = [row.text for row in hunk.old[:_COMPARED]]
     start = _by_shared_lines(sheet, old)
     if start is None:
         start = _by_likeness(sheet, old)
@@ -161,15 +176,15 @@ def _special(number: int, edit: str, file: str) -> str:
     return f"line {number} of the file has a {name} (U+{ord(odd):04X})"
 
 
-def _elsewhere(
-    path: str, hunk: Hunk, read: Callable[[str], bytes | None], others: Collection[str]
-) -> str:
+def _elsewhere(path: str, hunk: Hunk, read: Read, others: Collection[str]) -> str:
     """Another file that has the lines."""
     keys = [row.text.rstrip() for row in hunk.old]
     for other in [one for one in others if one != path][:_OTHERS]:
         content = read(other)
-        text = None if content is None else decoded(content)
-        if text is None or isinstance(text, Unreadable) or not any(keys):
+        if content is None or len(content) > _LARGEST or not any(keys):
+            continue
+        text = decoded(content)
+        if isinstance(text, Unreadable):
             continue
         found = Sheet(text.lines).find("trailing", keys)
         if found:

@@ -188,7 +188,7 @@ def read_journal(place: str, marker: Marker = _JOURNAL) -> Journal:
         journal = Journal(rows, tuple(body["made"]), tuple(body.get("cleared", ())), modes)
         for path in (*(row.path for row in rows), *journal.made, *journal.cleared):
             split_path(path)
-    except (ValueError, KeyError, TypeError, AttributeError, EditError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EditError) as error:
         raise IntegrityError(f"the journal in {quoted(place)} cannot be read") from error
     return journal
 

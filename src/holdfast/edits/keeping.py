@@ -8,6 +8,7 @@ between, it is finished by `recover_all`.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -109,7 +110,9 @@ def image_of(journal_dir: str, digest: str) -> bytes | None:
         for row in edit.rows:
             for image in (row.after, row.before):
                 if image is not None and image.digest == digest:
-                    return _staged(journal_dir, edit.key, image.staged)
+                    found = _staged(journal_dir, edit.key, image.staged)
+                    if found is not None and hashlib.sha256(found).hexdigest() == digest:
+                        return found
     return None
 
 
@@ -206,9 +209,17 @@ def recover_all(root: str, journal_dir: str) -> list[Ended]:
 
 
 def is_unfinished(journal_dir: str) -> bool:
-    """Whether a crash left something to bring to its end."""
+    """Whether a crash left something to bring to its end, or to clear away."""
+    return _has(journal_dir, {None, "journal.json", "undoing.json"})
+
+
+def is_cut_short(journal_dir: str) -> bool:
+    """Whether a crash left an edit half done."""
+    return _has(journal_dir, {"journal.json", "undoing.json"})
+
+
+def _has(journal_dir: str, wanted: set[Marker | None]) -> bool:
     try:
-        markers = [marker_of(place_of(journal_dir, key)) for key in keys_in(journal_dir)]
+        return any(marker_of(place_of(journal_dir, key)) in wanted for key in keys_in(journal_dir))
     except (OSError, HoldfastError):
         return True  # recovery says what is wrong
-    return any(marker in {None, "journal.json", "undoing.json"} for marker in markers)

@@ -13,12 +13,13 @@ plays no part: a removed line is there, or the hunk has no place.
 
 from __future__ import annotations
 
-from holdfast.edits.fit import Fit, Splice, shifted_rows
+from holdfast.edits.fit import Fit, Splice, groups, shifted_rows
 from holdfast.edits.indent import Shift, shift_between
 from holdfast.edits.outcome import Level
 from holdfast.edits.sheet import Sense, Sheet, key_of
-from holdfast.edits.wanted import Hunk, Row
+from holdfast.edits.wanted import Hunk
 
+MOST_PLACES = 1_000  # that are told apart; of more, only a line number says which is meant
 _STEPS: dict[Level, Sense] = {"exact": "exact", "trailing": "trailing", "indented": "bare"}
 
 
@@ -32,17 +33,28 @@ def fits(hunk: Hunk, sheet: Sheet) -> list[Fit]:
 
 
 def fits_at(hunk: Hunk, sheet: Sheet, level: Level) -> list[Fit]:
-    """All places at one of these steps; those of surer steps are among them."""
+    """All places at one of these steps; those of surer steps are among them.
+
+    Of more than `MOST_PLACES` only some are told, the one at the hunk's own line number among them.
+    """
     sense, old = _STEPS[level], hunk.old
-    found = []
-    for start in sheet.find(sense, [key_of(sense, row.text) for row in old]):
-        shift = _shift(hunk, sheet, start) if level == "indented" else None
-        fit = _fit(hunk, level, start, shift) if shift or level != "indented" else None
-        if fit is not None:
-            found.append(fit)
-    if hunk.at_end and any(fit.end == len(sheet.lines) for fit in found):
-        return [fit for fit in found if fit.end == len(sheet.lines)]
-    return found
+    starts = sheet.find(sense, [key_of(sense, row.text) for row in old])
+    last = len(sheet.lines) - len(old)
+    if hunk.at_end and last in starts and (fit := _fit_at(hunk, sheet, level, last)):
+        return [fit]
+    if len(starts) > MOST_PLACES:
+        own = {hunk.line - 1} & {*starts[MOST_PLACES + 1 :]}
+        starts = [*starts[: MOST_PLACES + 1], *own]
+    found = (_fit_at(hunk, sheet, level, start) for start in starts)
+    return [fit for fit in found if fit is not None]
+
+
+def _fit_at(hunk: Hunk, sheet: Sheet, level: Level, start: int) -> Fit | None:
+    sheet.effort.spend(10 + 2 * len(hunk.rows))
+    if level != "indented":
+        return _fit(hunk, level, start, None)
+    shift = _shift(hunk, sheet, start)
+    return None if shift is None else _fit(hunk, level, start, shift)
 
 
 def _shift(hunk: Hunk, sheet: Sheet, start: int) -> Shift | None:
@@ -54,22 +66,14 @@ def _shift(hunk: Hunk, sheet: Sheet, start: int) -> Shift | None:
 def _fit(hunk: Hunk, level: Level, start: int, shift: Shift | None) -> Fit | None:
     """The hunk with its old rows at the lines from `start` on."""
     splices: list[Splice] = []
-    pairs: list[tuple[Row, int]] = []
-    at = start
-    for row in hunk.rows:
-        if row.kind != " ":
-            if not splices or splices[-1].end != at:
-                splices.append(Splice(at, 0, ()))
-            last = splices[-1]
-            count, rows = last.count + (row.kind == "-"), last.rows
-            splices[-1] = Splice(last.start, count, (*rows, row) if row.kind == "+" else rows)
-        if row.kind != "+":
-            pairs.append((row, at))
-            at += 1
-    if shift is not None:
-        for number, splice in enumerate(splices):
-            rows_there = shifted_rows(splice.rows, shift)
-            if rows_there is None:
-                return None
-            splices[number] = Splice(splice.start, splice.count, rows_there)
-    return Fit(level, start, at, tuple(splices), tuple(pairs))
+    at, done = start, 0
+    for group in groups(hunk):
+        at += group.start - done
+        added = group.added if shift is None else shifted_rows(group.added, shift)
+        if added is None:
+            return None
+        splices.append(Splice(at, len(group.removed), added))
+        at, done = at + len(group.removed), group.end
+    old = hunk.old
+    pairs = tuple(zip(old, range(start, start + len(old)), strict=True))
+    return Fit(level, start, start + len(old), tuple(splices), pairs)

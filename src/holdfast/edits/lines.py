@@ -9,6 +9,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
+from holdfast.edits.effort import MOST_LINES
 from holdfast.edits.outcome import Why
 
 _MARKS = (
@@ -54,6 +55,8 @@ def decoded(data: bytes, encoding: str = "") -> Text | Unreadable:
     """The lines of a file; `encoding` is what its user says, if the file does not say it itself."""
     if data.startswith(_WIDE):
         return Unreadable("undecodable", "is encoded in UTF-32, which is not read here")
+    if max(data.count(b"\n"), data.count(b"\r")) > MOST_LINES:
+        return Unreadable("too_large", f"has more than {MOST_LINES} lines")
     mark, name = next(((m, n) for m, n in _MARKS if data.startswith(m)), (b"", ""))
     body = data[len(mark) :]
     if b"\0" in body and not name.startswith("utf-16"):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.edits.compare import spans
+from holdfast.edits.effort import Effort
 from holdfast.edits.lines import Text
 from holdfast.edits.placing import Board, place_all
 from holdfast.edits.sheet import Sheet
@@ -18,9 +19,9 @@ from holdfast.edits.wanted import Hunk
 from holdfast.gitrepo.merge import merged
 
 
-def merge_edit(hunks: Sequence[Hunk], present: Text, base: Text) -> Text | None:
+def merge_edit(hunks: Sequence[Hunk], present: Text, base: Text, effort: Effort) -> Text | None:
     """The file with the edit merged into it; None if there is no clean merge."""
-    board = Board(hunks, Sheet(base.lines), is_base=True)
+    board = Board(hunks, Sheet(base.lines, effort), is_base=True)
     place_all(board)
     if board.troubles:
         return None

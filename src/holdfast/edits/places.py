@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from holdfast.edits.compare import spans
-from holdfast.edits.guidance import explained, reason
+from holdfast.edits.effort import MOST_STEPS, Effort, TooMuchError
+from holdfast.edits.guidance import explained, mentioned, reason
 from holdfast.edits.lines import Text, Unreadable, decoded, encoded
 from holdfast.edits.merging import merge_edit, merge_whole
 from holdfast.edits.outcome import Level, Outcome, Planned, Refusal, Why
@@ -17,6 +19,7 @@ from holdfast.edits.splice import rewritten, spliced
 from holdfast.edits.wanted import Hunk, Wanted
 from holdfast.errors import EditError
 
+_EXPLAINED = 20  # refusals that come with what would help; the others are only named
 Read = Callable[[str], bytes | None]
 
 
@@ -28,6 +31,7 @@ class _Work:
     bases: Mapping[str, bytes]
     leaving: Collection[str]
     others: Collection[str]
+    effort: Effort
     files: dict[str, Planned] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
     skipped: list[tuple[str, int]] = field(default_factory=list)
@@ -53,18 +57,24 @@ def work_out(
     bases: Mapping[str, bytes] | None = None,
     *,
     others: Collection[str] = (),
+    most_steps: int = MOST_STEPS,
 ) -> Outcome:
     """What an edit comes to with the files as they are.
 
     `read` gives the bytes at a path, or None where nothing is. `bases` are contents as the author saw them,
-    by path. `others` are paths that are searched for lines that are not where the edit has them.
+    by path. `others` are paths that are searched for lines that are not where the edit has them. An edit that
+    takes more than `most_steps` is refused.
     """
     leaving = {one.path for one in wanted if one.to is not None or one.operation == "delete"}
     paths = {*(one.path for one in wanted), *others}
-    work = _Work(read, bases or {}, leaving, sorted(paths))
+    work = _Work(read, bases or {}, leaving, sorted(paths), Effort(most_steps))
     for one in wanted:
         try:
             _work_out_file(work, one)
+        except TooMuchError as error:
+            return Outcome(
+                refusals=(Refusal(one.path, "too_large", error.message, guidance=error.hint or ""),)
+            )
         except EditError as error:
             work.refuse(one.path, "special", error.message)
     if work.refusals:
@@ -205,31 +215,34 @@ def _edited(
 ) -> tuple[Text | None, tuple[Level, ...]]:
     hunks = [hunk for hunk in wanted.hunks if hunk.changes]
     numbers = [number for number, hunk in enumerate(wanted.hunks, start=1) if hunk.changes]
-    work.skipped += [(wanted.path, n) for n in range(1, len(wanted.hunks) + 1) if n not in numbers]
+    idle = {*range(1, len(wanted.hunks) + 1)}.difference(numbers)
+    work.skipped += [(wanted.path, number) for number in sorted(idle)]
     if not hunks:
         return text, ()
     board = Board(
         hunks,
-        Sheet(text.lines),
+        Sheet(text.lines, work.effort),
         _is_base(work, wanted, present),
-        Sheet(base.lines) if base is not None else None,
+        Sheet(base.lines, work.effort) if base is not None else None,
     )
     place_all(board)
     if board.troubles and len(hunks) > 1 and _are_missing(board):
-        found = _one_by_one(hunks, text)
+        found = _one_by_one(hunks, text, work.effort)
         if found is not None:
             return found, _all("exact", hunks)
     if base is not None and board.troubles and _are_missing(board):
-        found = merge_edit(hunks, text, base)
+        found = merge_edit(hunks, text, base, work.effort)
         if found is not None and found.lines != text.lines:
             return found, _all("merged", hunks)
         if found is not None:
             board.troubles[:] = [Trouble(n, "already_applied") for n in range(len(hunks))]
     if board.troubles:
         for trouble in sorted(board.troubles, key=lambda one: one.hunk):
-            work.refusals.append(
-                explained(wanted.path, trouble, board, numbers, work.read, work.others)
-            )
+            refusal = mentioned(wanted.path, trouble, board, numbers)
+            if len(work.refusals) < _EXPLAINED:
+                with suppress(TooMuchError):
+                    refusal = explained(refusal, trouble, board, work.read, work.others)
+            work.refusals.append(refusal)
         return None, ()
     fits = [board.placed[number] for number in range(len(hunks))]
     return spliced(text, fits), tuple(fit.level for fit in fits)
@@ -244,10 +257,11 @@ def _are_missing(board: Board) -> bool:
     return all(trouble.why in {"not_found", "already_applied"} for trouble in board.troubles)
 
 
-def _one_by_one(hunks: Sequence[Hunk], text: Text) -> Text | None:
+def _one_by_one(hunks: Sequence[Hunk], text: Text, effort: Effort) -> Text | None:
     """Hunks that build on one another: each finds its old lines, once, in what the ones before left."""
     for hunk in hunks:
-        board = Board([hunk], Sheet(text.lines))
+        effort.spend(len(text.lines) // 8)
+        board = Board([hunk], Sheet(text.lines, effort))
         place_all(board)
         if board.troubles or board.placed[0].level != "exact":
             return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.edits import choice
 from holdfast.edits.blanks import fits_without_blanks
 from holdfast.edits.fit import Fit, Splice
-from holdfast.edits.ladder import fits, fits_at
+from holdfast.edits.ladder import MOST_PLACES, fits, fits_at
 from holdfast.edits.outcome import Why
 from holdfast.edits.sheet import Sheet
 from holdfast.edits.splice import overlap
@@ -37,6 +37,7 @@ class Board:
     sheet: Sheet
     is_base: bool = False
     base: Sheet | None = None
+    twins: Mapping[int, Sequence[int]] = field(default_factory=dict)
     placed: dict[int, Fit] = field(default_factory=dict)
     open: dict[int, list[Fit]] = field(default_factory=dict)
     troubles: list[Trouble] = field(default_factory=list)
@@ -45,6 +46,7 @@ class Board:
 def place_all(board: Board) -> None:
     """Fill the board: every hunk is placed, or has its trouble."""
     _read_all(board)
+    board.twins = choice.twins(board.hunks)
     for number, hunk in enumerate(board.hunks):
         found = fits(hunk, board.sheet)
         if len(found) == 1 and not _is_doubtful(board, number, found):
@@ -93,27 +95,37 @@ def _is_doubtful(board: Board, number: int, found: Sequence[Fit]) -> bool:
 
 
 def _choose(board: Board, number: int) -> None:
-    """One of several places, if there is a reason; else the hunk stays open, or is in trouble."""
+    """One of several places, if there is a reason; else the hunk stays open, and is in trouble."""
     hunk, found = board.hunks[number], board.open[number]
-    chosen = choice.by_line(hunk, found) if board.is_base else None
-    if chosen is None and board.base is not None:
-        chosen, is_known = _by_base(board, number, found)
-        if chosen is None and is_known:
-            board.troubles.append(Trouble(number, "not_found"))
-            return
-    if chosen is None and board.base is None and not board.is_base:
-        chosen = choice.by_neighbours(hunk, found, board.placed, board.hunks)
-    if chosen is None:
-        chosen = choice.by_anchors(hunk, found, board.sheet) if len(found) > 1 else None
-    if chosen is None:
-        alike = choice.twins(board.hunks, number)
-        if len(alike) == len(found) and len(alike) > 1:
-            chosen = found[alike.index(number)]
-    if chosen is not None:
+    board.sheet.effort.spend(len(board.placed) + len(found))
+    chosen: Fit | Why | None = choice.by_line(hunk, found) if board.is_base else None
+    if chosen is None and len(found) <= MOST_PLACES:
+        chosen = _by_what_is_known(board, number, found)
+    if isinstance(chosen, Fit):
         board.placed[number] = replace(chosen, level="hinted")
         del board.open[number]
     else:
-        board.troubles.append(Trouble(number, "ambiguous", tuple(fit.start for fit in found)))
+        starts = () if chosen else tuple(fit.start for fit in found)
+        board.troubles.append(Trouble(number, chosen or "ambiguous", starts))
+
+
+def _by_what_is_known(board: Board, number: int, found: Sequence[Fit]) -> Fit | Why | None:
+    """What the base, the neighbours, the anchors and the twins of a hunk leave of its places."""
+    hunk = board.hunks[number]
+    chosen = None
+    if board.base is not None:
+        chosen, is_known = _by_base(board, number, found)
+        if chosen is None and is_known:
+            return "not_found"
+    elif not board.is_base:
+        chosen = choice.by_neighbours(hunk, found, board.placed, board.hunks)
+    if chosen is None and len(found) > 1:
+        chosen = choice.by_anchors(hunk, found, board.sheet)
+    if chosen is None:
+        alike = board.twins[number]
+        if len(alike) == len(found) and len(alike) > 1:
+            chosen = found[alike.index(number)]
+    return chosen
 
 
 def _by_base(board: Board, number: int, found: Sequence[Fit]) -> tuple[Fit | None, bool]:

@@ -81,7 +81,7 @@ def _read(path: str) -> Refused | None:
         refusals = tuple(Refusal(**one) for one in body["refusals"])
         seen = {str(path): look for path, look in body["seen"].items()}
         return Refused(int(body["times"]), refusals, seen)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -15,7 +15,7 @@ _AROUND = 3
 _MARKERS = 7  # characters of a marker, if the text has none like it
 
 
-_Lines = Sequence[tuple[str, str]]  # with their endings
+Lines = Sequence[tuple[str, str]]  # with their endings
 
 
 def hunks_between(old: Text, new: Text, *, unique: bool = False) -> list[Hunk]:
@@ -32,7 +32,7 @@ def _paired(text: Text) -> list[tuple[str, str]]:
 
 
 def hunks_of(
-    before: _Lines, after: _Lines, found: Sequence[Span], *, unique: bool = False
+    before: Lines, after: Lines, found: Sequence[Span], *, unique: bool = False
 ) -> list[Hunk]:
     """The same where it is known which lines differ."""
     parts = [(group, _AROUND) for group in grouped(found, _AROUND)]
@@ -53,7 +53,7 @@ def hunks_of(
     return done
 
 
-def _hunk(before: _Lines, after: _Lines, group: Sequence[Span], around: int) -> Hunk:
+def _hunk(before: Lines, after: Lines, group: Sequence[Span], around: int) -> Hunk:
     start = max(group[0][0] - around, 0)
     end = min(group[-1][1] + around, len(before))
     rows: list[Row] = []
@@ -69,7 +69,12 @@ def _hunk(before: _Lines, after: _Lines, group: Sequence[Span], around: int) -> 
 
 def unified(path: str, hunks: Sequence[Hunk], *, new_path: str | None = None) -> str:
     """A unified diff with the headers that every reader knows."""
-    parts = [f"--- a/{path}\n+++ b/{new_path or path}\n"]
+    return f"--- a/{path}\n+++ b/{new_path or path}\n{numbered(hunks)}"
+
+
+def numbered(hunks: Sequence[Hunk]) -> str:
+    """Hunks with the lines at which they stand in both texts."""
+    parts = []
     grown = 0
     for hunk in hunks:
         old, new = len(hunk.old), len(hunk.new)

@@ -1,11 +1,11 @@
 """Where an edit may write, and how much: globs, protected names, limits.
 
 A path must match one of the globs of the scope, and no part of it may be a protected name. Names are
-compared folded (case, compatibility forms, invisible letters), and also where nothing has that name yet:
-a file that starts programs is as dangerous when it is new.
+compared folded (case, compatibility forms, invisible letters, streams, short names as `GIT~1`), and also
+where nothing has that name yet: a file that starts programs is as dangerous when it is new.
 
-Protected is what other programs obey without being asked: version control, CI, agents, editors, our own
-configuration. All of `.git*` counts, `.gitignore` too: what it hides from git, nobody sees in a diff.
+Protected is what other programs obey without being asked: version control, CI, build tools, agents, editors,
+our own configuration. All of `.git*` counts, `.gitignore` too: what it hides from git, nobody sees in a diff.
 `allowed_names` takes names out again. It is for a person at the command line or for a program that calls
 this; nothing that lies in the workspace may fill it. `.git` and `.holdfast` themselves are never written.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from holdfast.edits.outcome import Refusal, Why
-from holdfast.edits.tree import fold, quoted, split_path
+from holdfast.edits.tree import disguises, fold, is_short, quoted, split_path
 from holdfast.errors import EditError
 from holdfast.model.glob import glob_regex
 
@@ -29,13 +29,28 @@ PROTECTED_NAMES = (
     *(".holdfast*", "holdfast.toml"),
     # secrets, and what a shell reads when it enters
     *(".env", ".env.*", ".envrc", ".netrc", ".npmrc", ".pypirc"),
+    # what package managers and build tools run, or take their programs from
+    *(".cargo", ".yarn", ".yarnrc*", ".pnpmfile.*", ".mise*", "mise.toml", ".tool-versions"),
+    *(".bazelrc", ".direnv", "pyvenv.cfg"),
+    # what debuggers and editors run when they are started there
+    *(
+        ".gdbinit",
+        ".lldbinit",
+        ".pdbrc",
+        ".exrc",
+        ".vimrc",
+        ".nvimrc",
+        ".nvim.lua",
+        ".dir-locals.el",
+    ),
     # CI; that of git hosts is above
     *(".circleci", ".ci", ".buildkite", ".teamcity", ".forgejo", ".azure*", "azure-pipelines*"),
     *(".travis.y*ml", ".drone.y*ml", ".cirrus.y*ml", ".woodpecker*", "*appveyor.y*ml"),
     *("jenkinsfile", "bitbucket-pipelines.y*ml", "cloudbuild.y*ml"),
     # agents and editors
     *(".mcp.json", ".claude*", ".cursor*", ".codex", ".gemini", ".aider*", ".cline*", ".roo*"),
-    *(".windsurf*", ".continue", ".opencode", ".vscode", ".idea", ".devcontainer*"),
+    *(".windsurf*", ".continue", ".opencode", ".zed", ".kiro", ".junie", ".copilot"),
+    *(".vscode", ".idea", ".devcontainer*"),
 )
 STARTERS = ("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth")
 MOST_FILES = 100
@@ -82,11 +97,12 @@ def outside(scope: Scope, paths: Iterable[str]) -> tuple[Refusal, ...]:
 
 
 def is_protected(scope: Scope, part: str) -> bool:
-    """Whether a component of a path is a name that an edit may not write."""
-    name = fold(part)
+    """Whether a component of a path is, or may be elsewhere, a name that an edit may not write."""
+    if _fits(fold(part), scope.allowed_names):
+        return False
     starters = STARTERS if scope.code_only else ()
     names = (*PROTECTED_NAMES, *starters, *scope.more_names)
-    return _fits(name, names) and not _fits(name, scope.allowed_names)
+    return is_short(part) or any(_fits(name, names) for name in disguises(part))
 
 
 def check_size(scope: Scope, files: int, lines: int) -> tuple[Refusal, ...]:

@@ -33,7 +33,8 @@ def spliced(text: Text, fits: Sequence[Fit]) -> Text:
     lines: list[str] = []
     endings: list[str] = []
     done = 0
-    work = [(splice, knows_endings(text, fit)) for fit in fits for splice in fit.splices]
+    known = [(fit, knows_endings(text, fit)) for fit in fits]
+    work = [(splice, knows) for fit, knows in known for splice in fit.splices]
     for splice, knows in sorted(work, key=lambda one: (one[0].start, one[0].end)):
         lines += text.lines[done : splice.start]
         endings += text.endings[done : splice.start]

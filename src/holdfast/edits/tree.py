@@ -42,6 +42,14 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ESCAPE = re.compile(r"%([0-7][0-9A-Fa-f])")
+# What no reader shows, and some file systems do not store: the code points that may be ignored by default.
+_IGNORED = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_SHORT = re.compile(r"[^.~]{1,6}~[0-9]{1,6}(?:\.[^.]{0,3})?")
+_SHORT_OF_OURS = re.compile(r"(?:git|holdfa|gi[0-9a-f]{4}|ho[0-9a-f]{4})~[0-9]+")
 _NOT_FOLLOWED = frozenset({errno.ELOOP, errno.ENOTDIR})
 
 
@@ -82,8 +90,19 @@ def quoted(path: str) -> str:
 
 def fold(name: str) -> str:
     """The form under which two names may be one file on some file system."""
-    visible = (c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
-    return unicodedata.normalize("NFKC", "".join(visible).casefold()).rstrip(" .")
+    visible = _IGNORED.sub("", unicodedata.normalize("NFKC", name))
+    plain = (c for c in visible.upper().casefold() if unicodedata.category(c) != "Cf")
+    return unicodedata.normalize("NFKC", "".join(plain)).rstrip(" .")
+
+
+def disguises(name: str) -> set[str]:
+    """What a name may be on some file system, folded: itself, or the file whose stream it names."""
+    return {fold(name), fold(name.partition(":")[0])}
+
+
+def is_short(name: str) -> bool:
+    """Whether a name has the form that some file systems give to any long name, as in `GIT~1`."""
+    return any(_SHORT.fullmatch(one) for one in disguises(name))
 
 
 @functools.lru_cache(maxsize=4096)  # an output is looked at many times in an attempt
@@ -121,8 +140,8 @@ def _fault(part: str) -> str | None:
     hidden = decoded.replace("\\", "/").split("/")
     if any(unicodedata.normalize("NFKC", piece) in {".", ".."} for piece in hidden):
         return "hides a `.` or `..` component"
-    folded = {fold(piece) for piece in hidden}
-    if folded & PROTECTED:
+    folded = {one for piece in hidden for one in disguises(piece)}
+    if folded & PROTECTED or any(_SHORT_OF_OURS.fullmatch(one) for one in folded):
         return "touches a protected directory (.git, .holdfast)"
     if any(f.startswith(TEMP_PREFIX) and f.endswith(TEMP_SUFFIX) for f in folded):
         return "has a name reserved for temporary files"

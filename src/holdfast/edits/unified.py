@@ -12,13 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from holdfast.edits.wanted import Hunk, Row, Wanted, row_of
+from holdfast.edits.wanted import KINDS, Hunk, Row, Wanted, row_of
 from holdfast.errors import EditError
 
 _HUNK = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@+ ?(.*)$")
-_LOOSE = re.compile(r"@@(?: *\.\.\. *| *[-+\d, ]*)(?:@@ ?(.*))?$")
+_LOOSE = re.compile(r"@@(?: *\.\.\. *|[-+\d, ]*)(?:@@ ?(.*))?$")
 _GIT = re.compile(r"diff --git (\"?)a/")
-_FENCE = re.compile(r"(`{3,}|~{3,})")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _NOTHING = "/dev/null"
 _EXECUTABLE, _PLAIN = 0o755, 0o644
@@ -122,9 +121,9 @@ def _git_paths(line: str) -> tuple[str, str]:
     if rest.startswith('"'):
         parts = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', rest)
         return (_path(parts[0]), _path(parts[1])) if len(parts) == 2 else ("", "")  # noqa: PLR2004
-    for middle in (found.start() for found in re.finditer(r" b/", rest)):
-        if rest[2:middle] == rest[middle + 3 :]:
-            return rest[:middle], rest[middle + 1 :]
+    middle = len(rest) // 2
+    if rest[middle : middle + 3] == " b/" and rest[2:middle] == rest[middle + 3 :]:
+        return rest[:middle], rest[middle + 1 :]
     old, _, new = rest.partition(" b/")
     return old, f"b/{new}"
 
@@ -216,7 +215,7 @@ def _read_hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
 def _is_over(lines: Sequence[str], at: int, left: tuple[int, int]) -> bool:
     """Whether a line is no longer part of a hunk, of which so many old and new lines are left."""
     line = lines[at]
-    if line.startswith(("@@", "diff --git ")) or _FENCE.match(line):
+    if line.startswith(("@@", "diff --git ", "```", "~~~")):
         return True
     if left == (0, 0) and (line.rstrip() == "--" or (line and line[0] not in " +-\\")):
         return True  # a mail's signature, or what somebody wrote below
@@ -232,8 +231,4 @@ def _row(line: str, rows: list[Row]) -> Row | None:
         if rows:
             rows[-1] = Row(rows[-1].kind, rows[-1].text, "")
         return None
-    if line[0] == "+":
-        return row_of("+", line[1:])
-    if line[0] == "-":
-        return row_of("-", line[1:])
-    return row_of(" ", line[1:] if line[0] == " " else line)
+    return row_of(KINDS[line[0]], line[1:]) if line[0] in KINDS else row_of(" ", line)

@@ -17,11 +17,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.edits.wanted import Hunk, Row, Wanted, row_of
+from holdfast.edits.wanted import KINDS, Hunk, Row, Wanted, row_of
 from holdfast.errors import EditError
 
-_SECTION = re.compile(r"\*\*\* (Update|Add|Delete) File:\s*(.*?)\s*$")
-_MOVE = re.compile(r"\*\*\* Move to:\s*(.*?)\s*$")
+_SECTION = re.compile(r"\*\*\* (Update|Add|Delete) File:(.*)$")
+_MOVE = "*** Move to:"
 _BEGIN, _END, _EOF = "*** Begin Patch", "*** End Patch", "*** End of File"
 
 
@@ -59,7 +59,7 @@ def read_v4a(lines: Sequence[str]) -> Iterator[Wanted]:
         if opened := _SECTION.match(bare):
             if section is not None:
                 yield _finished(section)
-            section = _Section(opened[1], opened[2])
+            section = _Section(opened[1], opened[2].strip())
         elif bare.rstrip() == _END:
             is_open = False
             break
@@ -76,8 +76,8 @@ def read_v4a(lines: Sequence[str]) -> Iterator[Wanted]:
 
 def _take(section: _Section, line: str, number: int) -> None:
     bare = line.rstrip("\r")
-    if moved := _MOVE.match(bare):
-        section.to = moved[1]
+    if bare.startswith(_MOVE):
+        section.to = bare.removeprefix(_MOVE).strip()
     elif bare.rstrip() == _EOF:
         if section.verb == "Update":
             section.close(at_end=True)
@@ -94,19 +94,13 @@ def _take(section: _Section, line: str, number: int) -> None:
         section.anchors += [anchor] if anchor else []
     elif not bare:
         section.rows.append(Row(" ", "", None))
-    elif line[0] in " +-":
-        section.rows.append(_row(line))
+    elif line[0] in KINDS:
+        section.rows.append(row_of(KINDS[line[0]], line[1:]))
     elif section.verb == "Update":
         raise EditError(
             f"line {number} of the patch is neither kept, added nor removed: '{bare[:60]}'",
             hint="begin each line with ' ', '+' or '-'",
         )
-
-
-def _row(line: str) -> Row:
-    if line[0] == "+":
-        return row_of("+", line[1:])
-    return row_of("-" if line[0] == "-" else " ", line[1:])
 
 
 def _finished(section: _Section) -> Wanted:

@@ -8,6 +8,7 @@ and has at least half of all votes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -50,9 +51,14 @@ def voted_fit(hunk: Hunk, sheet: Sheet, base: Sheet | None = None) -> Fit | None
 
 
 def _voters(hunk: Hunk, group: Group, sense: Sense) -> _Voters:
-    above = [key_of(sense, row.text) for row in hunk.rows[: group.start] if row.kind != "+"]
-    below = [key_of(sense, row.text) for row in hunk.rows[group.end :] if row.kind != "+"]
-    return _Voters(group, tuple(reversed(above))[:_AROUND], tuple(below)[:_AROUND])
+    above = _nearest(hunk, range(group.start - 1, -1, -1), sense)
+    return _Voters(group, above, _nearest(hunk, range(group.end, len(hunk.rows)), sense))
+
+
+def _nearest(hunk: Hunk, order: range, sense: Sense) -> tuple[str, ...]:
+    rows = (hunk.rows[at] for at in order)
+    old = (key_of(sense, row.text) for row in rows if row.kind != "+")
+    return tuple(itertools.islice(old, _AROUND))
 
 
 def _elected(voters: _Voters, sheet: Sheet, base: Sheet | None, sense: Sense) -> int | None:
@@ -61,6 +67,7 @@ def _elected(voters: _Voters, sheet: Sheet, base: Sheet | None, sense: Sense) ->
         return None
     if base is not None and len(_places(voters, base, sense)) > len(places):
         return None  # the author saw more of them: the one that was meant may be gone
+    sheet.effort.spend(100 * len(places))
     keys = sheet.keys(sense)
     total = sum(map(_weight, (*voters.above, *voters.below)))
     counted = sorted(((*_votes(voters, keys, place), place) for place in places), reverse=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Kind = Literal[" ", "-", "+"]
+KINDS: Mapping[str, Kind] = {" ": " ", "-": "-", "+": "+"}
 Operation = Literal["change", "create", "delete", "whole", "header", "replace"]
 
 

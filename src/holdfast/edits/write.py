@@ -11,7 +11,6 @@ Of a workspace only one process writes at a time: the lock of its state director
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -20,12 +19,11 @@ from typing import NamedTuple
 from holdfast.edits.apply import apply, forget, recover
 from holdfast.edits.beneath import Seen, read_beneath
 from holdfast.edits.change import FileChange, check_disjoint, cleared_by, in_the_way
-from holdfast.edits.diff import Stat, count_lines, unified
-from holdfast.edits.journal import Journal, keep_home, place_of, read_journal
+from holdfast.edits.diff import Stat, difference
+from holdfast.edits.journal import Journal, place_of, read_journal
 from holdfast.edits.keeping import (
     Ended,
     Kept,
-    check_keys,
     is_unfinished,
     keep,
     kept,
@@ -35,41 +33,13 @@ from holdfast.edits.keeping import (
 )
 from holdfast.edits.lock import exclusive
 from holdfast.edits.outcome import Level, Outcome, Planned, Refusal, helped
-from holdfast.edits.scope import Scope, check_size, judge, outside
-from holdfast.edits.tree import (
-    open_directory,
-    open_root,
-    opened,
-    outside_world,
-    quoted,
-    sync_directory,
-)
+from holdfast.edits.scope import check_size, judge, outside
+from holdfast.edits.tree import quoted
+from holdfast.edits.workspace import Workspace, check_state, keep_key, keep_state
 from holdfast.errors import BugError, EditError, UsageError
 from holdfast.model.glob import parents
 
-STATE = ".holdfast/edits"
-_JOURNALS = "journals"
 _PLAIN = 0o777
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """A directory whose files are edited, what may be edited, and where edits are kept.
-
-    Without `state` they are kept in `.holdfast/edits` of the directory itself.
-    """
-
-    root: str
-    scope: Scope = Scope()
-    state: str = ""
-
-    @property
-    def state_dir(self) -> str:
-        return self.state or os.path.join(self.root, STATE)
-
-    @property
-    def journals(self) -> str:
-        return os.path.join(self.state_dir, _JOURNALS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +140,7 @@ def history(workspace: Workspace) -> tuple[Kept, ...]:
 
 def recover_workspace(workspace: Workspace) -> list[Ended]:
     """Bring what a crash cut short to its end; does nothing, and makes nothing, if there is nothing."""
-    _check_state(workspace)
+    check_state(workspace)
     if not is_unfinished(workspace.journals):
         return []
     with exclusive(workspace.state_dir):
@@ -290,7 +260,7 @@ def stale(path: str, known: bytes | None, seen: Seen | None) -> Refusal:
     """The refusal of an edit whose author saw another file, with what changed since, if that is known."""
     guidance = f"read it again: it is {seen.digest} now" if seen else "it is not there any more"
     if known is not None:
-        guidance += "\n" + unified(path, known, seen.content if seen else None)
+        guidance += "\n" + difference(path, known, seen.content if seen else None).text
     message = f"{quoted(path)} was changed since its author saw it"
     return Refusal(path, "stale", message, guidance=guidance)
 
@@ -311,14 +281,15 @@ def _file_edit(planned: Planned, seen: Seen | None, source: Seen | None) -> File
     came_from = planned.moved_from if source else None
     compared = source or seen
     old = compared.content if compared else None
+    found = difference(planned.path, old, planned.after, modes, came_from)
     return FileEdit(
         planned.path,
         seen.digest if seen else None,
         None if planned.after is None else _digest(planned.after),
         modes,
         planned.levels,
-        count_lines(old, planned.after),
-        unified(planned.path, old, planned.after, modes, came_from),
+        found.stat,
+        found.text,
         came_from,
     )
 
@@ -337,43 +308,12 @@ def _digest(content: bytes) -> str:
 @contextmanager
 def _held(workspace: Workspace) -> Iterator[None]:
     """Alone in the workspace, with nothing left from a crash."""
-    _check_state(workspace)
+    keep_key(workspace)
+    check_state(workspace)
     with exclusive(workspace.state_dir):
-        _keep_state(workspace)
+        keep_state(workspace)
         recover_all(workspace.root, workspace.journals)
         yield
-
-
-def _check_state(workspace: Workspace) -> None:
-    """Refuse a state directory that came with the workspace: it would say what we write, and where."""
-    if not workspace.state:
-        doing = outside_world(f"open {quoted(workspace.root)}")
-        with doing, opened(open_root(workspace.root)) as root, suppress(FileNotFoundError):
-            _check_own(root, workspace.root)
-    check_keys(workspace.journals)
-
-
-def _check_own(root: int, name: str) -> None:
-    """Ours is made for its owner alone, which no checkout does; a link in its place could lead anywhere."""
-    with opened(open_directory(root, STATE.split("/"))) as own:
-        status = os.fstat(own)
-        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
-            raise EditError(
-                f"{quoted(STATE)} in {quoted(name)} was not made by this program for you",
-                hint="look at what it holds, then remove it; or keep edits elsewhere (--state DIR)",
-            )
-        os.close(open_directory(own, [_JOURNALS]))
-
-
-def _keep_state(workspace: Workspace) -> None:
-    """Let the state directory outlast a power cut, and stay out of version control."""
-    keep_home(workspace.journals)
-    above = os.path.dirname(os.path.abspath(workspace.state_dir))
-    ignored = os.path.join(workspace.state_dir, ".gitignore")
-    with outside_world(f"make {quoted(workspace.state_dir)}"):
-        sync_directory(os.path.dirname(above))
-        with suppress(FileExistsError), open(ignored, "x", encoding="ascii") as file:
-            file.write("*\n")
 
 
 def _check_written(workspace: Workspace, key: str) -> None:

@@ -49,12 +49,8 @@ _MACHINES = {
         (217, 218, 219, 97, 268, 40, 39, 41, 280, 241, 282, 265, 116, 60),
     ),
 }
-_FAMILIES = (
-    socket.AF_UNIX,
-    socket.AF_INET,
-    socket.AF_INET6,
-    16,
-)  # 16: netlink, as in linux/socket.h
+_NETLINK = 16  # from linux/socket.h; other systems have no name for it
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, _NETLINK)
 _NEW_NAMESPACES = 0x7E020000  # every flag of clone that makes one
 
 # From linux/filter.h, linux/seccomp.h: where the call is described, and what can be done with it.
