@@ -8,10 +8,11 @@ from typing import Literal, cast
 import click
 
 from holdfast import wire
+from holdfast.cli.contest import contest
 from holdfast.cli.place import file_option, find_run, json_option, nearest, place, place_options
 from holdfast.cli.say import out, out_json, short
 from holdfast.cli.show import load_state
-from holdfast.cli.words import add, apart, contest, found_entry, resolve
+from holdfast.cli.words import add, apart, found_entry, resolve
 from holdfast.core.above import stands_for
 from holdfast.core.confidence import certainties
 from holdfast.core.evidence import Evidence, FoundBy, Told, weights

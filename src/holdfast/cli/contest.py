@@ -1,0 +1,261 @@
+"""ledger contest: what people doubt, and what falls with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+
+from holdfast.cli.again import out_next
+from holdfast.cli.ahead import Ahead, gather
+from holdfast.cli.course import Course, course
+from holdfast.cli.measure import count
+from holdfast.cli.outlook import time_words
+from holdfast.cli.place import Place, file_option, json_option, place, place_options
+from holdfast.cli.prices import price_parts
+from holdfast.cli.say import out, out_json
+from holdfast.cli.words import (
+    Known,
+    answer,
+    because_option,
+    known,
+    replaced,
+    take_back_option,
+    that_counts,
+)
+from holdfast.core.above import stands_for
+from holdfast.core.ledger import Hypothesis, Ledger
+from holdfast.core.preview import Outlook
+from holdfast.core.reasons import sentence
+from holdfast.core.said import Said
+from holdfast.core.views import usd
+from holdfast.engine.elsewhere import stale_steps
+from holdfast.engine.lines import line_journal
+from holdfast.engine.speaker import check_text
+from holdfast.engine.words import contests_in, steps_behind
+from holdfast.errors import PlanError, UsageError
+from holdfast.model.digest import Json
+from holdfast.model.event import Options, Reason
+from holdfast.model.handoff import Standing
+from holdfast.model.line import LedgerSaid
+from holdfast.model.plan import StepId
+from holdfast.model.text import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """What falls with a contest, the steps it is about, and what a run would do then."""
+
+    entry: str
+    text: str
+    steps: Sequence[StepId]
+    ledger: Ledger
+    before: Mapping[str, Standing]  # how hypotheses stood
+    stale: dict[StepId, tuple[str, ...]]
+    ahead: Ahead | None
+    way: Course | None
+    already: str  # why it was contested before
+
+    @property
+    def hypotheses(self) -> dict[str, Hypothesis]:
+        """Those that lean on what is contested."""
+        return {name: one for name, one in self.ledger.hypotheses.items() if one.stale}
+
+    @property
+    def again(self) -> list[tuple[StepId, str, str]]:
+        """The steps that would run, or may, with the reason."""
+        if self.ahead is None:
+            return []
+        return [
+            (step_id, one.decision, self._why(step_id, one))
+            for step_id, one in self.ahead.outlooks.items()
+            if one.is_work
+        ]
+
+    def _why(self, step_id: StepId, one: Outlook) -> str:
+        """Before it is said, a step that would be contested is looked at as if it were asked for."""
+        reason = one.reason
+        if one.decision == "maybe" and reason.code == "upstream_changed":
+            return f"only if {', '.join(reason.because)} changes"
+        if step_id in self.steps and reason.code == "forced":
+            contested = (*(one.probe.contested if one.probe else ()), self.entry)
+            reason = Reason("evidence_contested", tuple(dict.fromkeys(contested)))
+        theirs = [*one.edited, *one.replaced]
+        goes = f"; a person's version of {', '.join(theirs)} is replaced" if theirs else ""
+        return sentence(reason) + goes
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast ledger contest e-1f3c --because 'counted twice' --dry-run\n"
+    "  holdfast ledger contest stations.csv --because 'it is of last year'\n"
+    "  holdfast ledger contest e-1f3c --take-back --because 'it was right'"
+)
+@click.argument("entry", metavar="ID|STEP|SOURCE")
+@because_option
+@click.option("--dry-run", is_flag=True, help="Only show what would fall, and what it would cost.")
+@take_back_option
+@file_option
+@place_options
+@json_option
+def contest(
+    entry: str,
+    because: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    dry_run: bool,
+    take_back: bool,
+    as_json: bool,
+) -> int:
+    """Contest evidence, a handoff, a step or a source; what stands on it becomes stale.
+
+    It shows what falls, which steps would be checked again, and what that takes. Nothing runs: the next run
+    makes the contested steps again, and what is below them only if that changes what it reads.
+    """
+    reason = check_text(because, "--because")
+    where = place(plan, store, plan_id)
+    with known(where, readonly=dry_run) as here:
+        meant = _contested(here, entry)
+        if take_back:
+            said = _take_back(here, meant, reason, dry_run=dry_run)
+            answer(said, _text(here.ledger, meant), reason, as_json=as_json)
+            return 0
+        steps = steps_behind(here.ledger, here.state, meant)
+        if not dry_run:
+            here.speaker().contest(meant, steps, reason)
+        fall = _fall(here, meant, steps, reason, dry_run=dry_run)
+    if as_json:
+        out_json(_fall_json(fall, reason, dry_run=dry_run))
+        return 0
+    for line in _fall_lines(fall, dry_run=dry_run):
+        out(line)
+    again = f"holdfast ledger contest {meant}"
+    out_next(
+        f"{again} --because …" if dry_run else f"holdfast run    {again} --take-back --because …"
+    )
+    return 0
+
+
+def _take_back(here: Known, entry: str, because: str, *, dry_run: bool) -> LedgerSaid:
+    if entry not in contests_in(here.said):
+        raise UsageError(f"'{entry}' is not contested", hint="holdfast ledger")
+    if dry_run:
+        raise UsageError("--dry-run and --take-back contradict each other")
+    return here.speaker().about("uphold", entry, because)
+
+
+def _contested(here: Known, name: str) -> str:
+    """What is meant: a step, a source, or an entry by its id or the beginning of it."""
+    ledger = here.ledger
+    if name in here.state.steps or any(one.source == name for one in ledger.evidence):
+        return name
+    if name in contests_in(here.said):
+        return name
+    texts = {one.id: one.finding for one in ledger.evidence}
+    texts |= {one.id: one.handoff.attempted for one in ledger.handoffs}
+    kind = "evidence, handoff, step or source"
+    return that_counts(ledger, name, texts, kind, "holdfast ledger evidence")
+
+
+def _fall(here: Known, entry: str, steps: Sequence[StepId], because: str, *, dry_run: bool) -> Fall:
+    """What falls. Before it is said, the steps are looked at as if they were asked for."""
+    journal = line_journal(here.state.project, here.state.line)
+    word = Said("contest", entry, because, place=here.store.last(journal) + 1)
+    ledger = here.with_word(word)
+    stale = stale_steps(here.store, here.state, ledger)
+    unsaid, forced = ([word], steps) if dry_run else ((), ())
+    way = _way(here.where, forced, unsaid)
+    ahead = None if way is None else gather(way.where, way.loaded, way.options, unsaid=unsaid)
+    already = _doubted(here, entry)
+    before = {name: one.status for name, one in here.ledger.hypotheses.items()}
+    return Fall(entry, _text(ledger, entry), steps, ledger, before, stale, ahead, way, already)
+
+
+def _doubted(here: Known, entry: str) -> str:
+    """Why something is contested already; empty if it is not, or if its step has told anew since."""
+    word = contests_in(here.said).get(entry)
+    if word is None:
+        return ""
+    behind = stands_for(here.state.plan.steps, entry)
+    told = [one.place for one in here.ledger.handoffs if one.step in behind]
+    return "" if told and 0 < word.place < min(told) else word.text
+
+
+def _way(where: Place, steps: Sequence[StepId], unsaid: Sequence[Said]) -> Course | None:
+    """The plan that a run comes to, these steps made again; None if it cannot be read as it is now."""
+    try:
+        return course(where, where.load(), Options(), steps, unsaid)
+    except (PlanError, UsageError):
+        return None
+
+
+def _text(ledger: Ledger, entry: str) -> str:
+    for one in ledger.evidence:
+        if one.id == entry:
+            return one.finding
+    for told in ledger.handoffs:
+        if told.id == entry:
+            return told.handoff.attempted
+    return entry
+
+
+def _fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
+    word = "would be contested" if dry_run else "contested"
+    own = f" ({fall.entry})" if fall.text != fall.entry else ""
+    yield f"{word}: {one_line(fall.text)}{own}"
+    yield from replaced(fall.already)
+    fallen = [one for one in fall.ledger.evidence if one.stale]
+    if fallen or fall.hypotheses or fall.stale:
+        yield f"stale ({len(fallen) + len(fall.hypotheses) + len(fall.stale)})"
+    for one in fallen:
+        yield f"  {one_line(one.finding)} · {one.id} · from {one.step or 'a person'}"
+    for name, found in fall.hypotheses.items():
+        was = fall.before[name]
+        yield f"  hypothesis {one_line(name)}: {found.status}" + (
+            f", was {was}" if was != found.status else ""
+        )
+    for step_id in fall.stale:
+        yield f"  step {step_id}: it was told of it"
+    again = fall.again
+    if fall.ahead is None or fall.way is None:
+        yield "the plan cannot be read as it is now, so nobody can say what a run would check again"
+        return
+    yield from fall.way.lines
+    if not again:
+        yield "no step would be checked again"
+        return
+    yield f"a run would check again ({count(len(again), 'step')} of {len(fall.ahead.outlooks)})"
+    for step_id, _, why in again:
+        yield f"  {step_id}: {why}"
+    took = time_words(fall.ahead) if fall.ahead.estimate.attempts else "time unknown"
+    yield " · ".join([took, *(price_parts(fall.ahead) or ["no model is asked"])])
+
+
+def _fall_json(fall: Fall, because: str, *, dry_run: bool) -> dict[str, Json]:
+    ahead = fall.ahead
+    return {
+        "schema": "holdfast.contest/1",
+        "dry_run": dry_run,
+        "entry": fall.entry,
+        "text": fall.text,
+        "because": because,
+        "already": fall.already or None,
+        "steps": [*fall.steps],
+        "stale": {
+            "evidence": [one.id for one in fall.ledger.evidence if one.stale],
+            "hypotheses": [*fall.hypotheses],
+            "steps": {step: [*held] for step, held in fall.stale.items()},
+        },
+        "hypotheses": {
+            name: {"status": one.status, "was": fall.before[name]}
+            for name, one in fall.hypotheses.items()
+        },
+        "again": [
+            {"step": step, "decision": decision, "why": why} for step, decision, why in fall.again
+        ],
+        "duration_ms": None if ahead is None else ahead.estimate.typical,
+        "cost_usd": None if ahead is None else usd(ahead.money.p50),
+        "replan": None if fall.way is None else fall.way.json(),
+    }
