@@ -406,6 +406,21 @@ def test_a_diff_may_say_what_becomes_of_the_final_newline() -> None:
     assert after(diff(f"@@ -1 +1,2 @@\n a\n{none.replace('No', 'No')}+b\n"), b"a") == b"a\nb\n"
 
 
+def test_the_only_line_of_a_file_may_get_an_ending() -> None:
+    none = "\\ No newline at end of file\n"
+    assert after(diff(f"@@ -1 +1,2 @@\n-a\n{none}+a\r\n+b\r\n"), b"a") == b"a\r\nb\r\n"
+
+
+@pytest.mark.parametrize("above", ["", "x\n"])
+def test_a_carriage_return_at_the_end_of_a_file_is_part_of_its_line(above: str) -> None:
+    none = "\\ No newline at end of file\n"
+    kept = f" {above}" if above else ""
+    text = diff(f"@@ -1 +1 @@\n{kept}-a\r\n{none}+b\r\n{none}")
+    assert after(text, f"{above}a\r".encode()) == f"{above}b\r".encode()
+    ended = diff(f"@@ -1 +1 @@\n{kept}-a\r\n{none}+a\r\n")
+    assert after(ended, f"{above}a\r".encode()) == f"{above}a\r\n".encode()
+
+
 @pytest.mark.parametrize(
     "encoding, mark",
     [("utf-8", b"\xef\xbb\xbf"), ("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff")],
@@ -452,10 +467,29 @@ def test_bytes_that_are_no_text_stay_as_they_are() -> None:
         (b"\xff\xfe\0\0x\0\0\0", "undecodable"),
         (b"\xff\xfex\0\n\0y", "undecodable"),
         (b"# coding: nonsense\nx = 1\n\xe9", "undecodable"),
+        (b"# coding: idna\nx = 1\n", "undecodable"),
+        (b"# coding: rot13\nx = 1\n", "undecodable"),
+        (b"# coding: utf-7\nx = 1\n", "undecodable"),
+        (b"# coding: cp037\nx = 1\n", "undecodable"),
     ],
 )
 def test_what_cannot_be_read_without_a_loss_is_refused(content: bytes, reason: str) -> None:
     assert why(block("x = 1\n", "x = 2\n"), content) == reason
+
+
+@pytest.mark.parametrize("encoding", ["hex", "idna", "utf-32", "unicode_escape", "a\0b"])
+def test_an_encoding_that_does_not_write_line_by_line_is_refused(encoding: str) -> None:
+    hunk = {"old": "x = 1\n", "new": "x = 2\n"}
+    said = json.dumps({"edits": [{"path": "a.py", "encoding": encoding, "hunks": [hunk]}]})
+    assert why(said, b"Plain\nx = 1\n") == "undecodable"
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "euc-jp", "gb18030", "big5", "cp1251", "koi8-r"])
+def test_encodings_that_people_use_are_kept(encoding: str) -> None:
+    content = "Ж = 1\nx = 1\n".encode(encoding)
+    hunk = {"old": "x = 1\n", "new": "x = Ж\n"}
+    said = json.dumps({"edits": [{"path": "a.py", "encoding": encoding, "hunks": [hunk]}]})
+    assert after(said, content) == "Ж = 1\nx = Ж\n".encode(encoding)
 
 
 def test_a_no_break_space_is_named() -> None:

@@ -224,11 +224,15 @@ def _is_over(lines: Sequence[str], at: int, left: tuple[int, int]) -> bool:
 
 
 def _row(line: str, rows: list[Row]) -> Row | None:
-    """One line of a hunk; a note about the final newline is about the row before."""
+    """One line of a hunk; a note about the final newline is about the row before.
+
+    A carriage return there is part of the line: without a newline it ends nothing.
+    """
     if not line.rstrip("\r"):
         return Row(" ", "", None)
     if line[0] == "\\":
         if rows:
-            rows[-1] = Row(rows[-1].kind, rows[-1].text, "")
+            last = rows[-1]
+            rows[-1] = Row(last.kind, last.text + (last.ending or "").rstrip("\n"), "")
         return None
     return row_of(KINDS[line[0]], line[1:]) if line[0] in KINDS else row_of(" ", line)
