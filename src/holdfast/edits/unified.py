@@ -16,9 +16,11 @@ from holdfast.edits.wanted import KINDS, Hunk, Row, Wanted, row_of
 from holdfast.errors import EditError
 
 _HUNK = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@+ ?(.*)$")
+_DIGITS = 18  # of a number that a file could have
 _LOOSE = re.compile(r"@@(?: *\.\.\. *|[-+\d, ]*)(?:@@ ?(.*))?$")
 _GIT = re.compile(r"diff --git (\"?)a/")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_LAST = "377"  # the highest byte, in octal digits
 _NOTHING = "/dev/null"
 _EXECUTABLE, _PLAIN = 0o755, 0o644
 
@@ -141,10 +143,16 @@ def _unquoted(said: str) -> str:
         return said
     raw = bytearray()
     for part in re.finditer(r"\\([0-7]{3})|\\(.)|([^\\]+)", said[1:-1]):
+        if part[1] and part[1] > _LAST:
+            raise EditError(
+                f"the path {said[:80]} has '{part[0]}', which is no byte",
+                hint=f"bytes go up to '\\{_LAST}'",
+            )
         if part[1]:
             raw.append(int(part[1], 8))
         else:
-            raw += (_ESCAPES.get(part[2], part[2]) if part[2] else part[3]).encode()
+            text = _ESCAPES.get(part[2], part[2]) if part[2] else part[3]
+            raw += text.encode("utf-8", "surrogateescape")
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -183,6 +191,11 @@ def _read_hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
     start, heading = 0, ""
     left = (0, 0)
     if said:
+        if any(len(number or "") > _DIGITS for number in said.groups()[:4]):
+            raise EditError(
+                f"line {at + 1} of the diff has a number that no file reaches: '{header[:40]}…'",
+                hint="give the hunk the line that it begins at, or no numbers: '@@ @@'",
+            )
         left = (int(said[2] or 1), int(said[4] or 1))
         start, heading = int(said[1]) + (left[0] == 0), said[5]
     elif loose := _LOOSE.match(header):
