@@ -32,6 +32,10 @@ def diff(*hunks: str, path: str = "a.py") -> str:
     return f"--- a/{path}\n+++ b/{path}\n" + "".join(hunks)
 
 
+def patch(*hunks: str, path: str = "a.py") -> str:
+    return f"*** Begin Patch\n*** Update File: {path}\n" + "".join(hunks) + "*** End Patch\n"
+
+
 def edit(text: str, content: bytes | dict[str, bytes], base: bytes | None = None) -> Outcome:
     files = content if isinstance(content, dict) else {"a.py": content}
     return work_out(read_edit(text), files.get, {} if base is None else {"a.py": base})
@@ -103,17 +107,6 @@ def test_neighbours_that_were_moved_as_far_choose() -> None:
     )
     outcome = edit(text, moved)
     assert outcome.files[0].levels == ("exact", "hinted")
-
-
-def test_an_anchor_chooses() -> None:
-    text = """*** Begin Patch
-*** Update File: a.py
-@@ def second():
--    return value
-+    return 0
-*** End Patch
-"""
-    assert after(text, CODE) == CODE[: CODE.rindex(b"return")] + b"return 0\n"
 
 
 def test_as_many_equal_blocks_as_places_take_one_each() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.edits import choice
+from holdfast.edits.anchors import is_anchored
 from holdfast.edits.blanks import fits_without_blanks
 from holdfast.edits.fit import Fit, Splice
 from holdfast.edits.ladder import MOST_PLACES, fits, fits_at
@@ -110,7 +111,7 @@ def _choose(board: Board, number: int) -> None:
 
 
 def _by_what_is_known(board: Board, number: int, found: Sequence[Fit]) -> Fit | Why | None:
-    """What the base, the neighbours, the anchors and the twins of a hunk leave of its places."""
+    """What the base, the neighbours, the heading and the twins of a hunk leave of its places."""
     hunk = board.hunks[number]
     chosen = None
     if board.base is not None:
@@ -120,7 +121,7 @@ def _by_what_is_known(board: Board, number: int, found: Sequence[Fit]) -> Fit | 
     elif not board.is_base:
         chosen = choice.by_neighbours(hunk, found, board.placed, board.hunks)
     if chosen is None and len(found) > 1:
-        chosen = choice.by_anchors(hunk, found, board.sheet)
+        chosen = choice.by_heading(hunk, found, board.sheet)
     if chosen is None:
         alike = board.twins[number]
         if len(alike) == len(found) and len(alike) > 1:
@@ -142,7 +143,7 @@ def _by_base(board: Board, number: int, found: Sequence[Fit]) -> tuple[Fit | Non
         return None, False
     one = before[0] if len(before) == 1 else choice.by_line(hunk, before)
     if one is None:
-        one = choice.by_anchors(hunk, before, board.base)
+        one = choice.by_heading(hunk, before, board.base)
     return (found[before.index(one)], True) if one is not None else (None, False)
 
 
@@ -162,14 +163,16 @@ def _look_further(board: Board, number: int) -> None:
     if done:
         board.troubles.append(Trouble(number, "already_applied", tuple(done)))
         return
-    found = fits_without_blanks(hunk, board.sheet)
+    found = [
+        fit for fit in fits_without_blanks(hunk, board.sheet) if is_anchored(hunk, board.sheet, fit)
+    ]
     if board.base is not None and len(fits_without_blanks(hunk, board.base)) > len(found):
         found = []
     if len(found) > 1:
         board.troubles.append(Trouble(number, "ambiguous", tuple(fit.start for fit in found)))
         return
     voted = found[0] if found else voted_fit(hunk, board.sheet, board.base)
-    if voted is None:
+    if voted is None or not is_anchored(hunk, board.sheet, voted):
         board.troubles.append(Trouble(number, "not_found"))
     else:
         board.placed[number] = voted

@@ -221,8 +221,7 @@ def _read_hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
     whole = tuple(
         Row(row.kind, row.text, "\n" if row.ending is None else row.ending) for row in rows
     )
-    anchors = (heading.strip(),) if heading.strip() else ()
-    return Hunk(whole, line=start, anchors=anchors), at
+    return Hunk(whole, line=start, heading=heading.strip()), at
 
 
 def _is_over(lines: Sequence[str], at: int, left: tuple[int, int]) -> bool:

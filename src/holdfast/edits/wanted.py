@@ -23,13 +23,14 @@ class Row(NamedTuple):
 class Hunk:
     """Lines kept, removed and added, in order, and what is said about their place.
 
-    `line` is where the old lines were, from 1 (0: not said). `anchors` are lines that stand above.
-    `at_end`: the old lines are the last of the file. `readings` are all ways to read a block whose divider
-    is not clear.
+    `line` is where the old lines were, from 1 (0: not said); `heading` a line somewhere above them, as diffs
+    name it. `anchors` are lines that they must stand under, the outermost first. `at_end`: the old lines are
+    the last of the file. `readings` are all ways to read a block whose divider is not clear.
     """
 
     rows: tuple[Row, ...]
     line: int = 0
+    heading: str = ""
     anchors: tuple[str, ...] = ()
     at_end: bool = False
     readings: tuple[Hunk, ...] = ()
