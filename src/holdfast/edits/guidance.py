@@ -49,6 +49,8 @@ def mentioned(path: str, trouble: Trouble, board: Board, numbers: Sequence[int])
             message = f"hunk {number} can be read in more than one way"
         case "malformed":
             message = f"hunk {number} does not say where its lines go"
+        case _ if trouble.starts:
+            message = f"hunk {number} was not found where its author saw it"
         case _:
             message = f"hunk {number} was not found"
     line = trouble.starts[0] + 1 if trouble.starts else 0
@@ -72,6 +74,11 @@ def explained(
             guidance = "make its three markers longer than those in its text"
         case "malformed":
             guidance = "add a line of the file above them, and one below"
+        case _ if trouble.starts:
+            guidance = (
+                f"such lines stand at line {_listed(trouble.starts)}, but they are others than those that"
+                " its author saw; read the file again"
+            )
         case _:
             line, nearest = _nearest(board.sheet, hunk)
             elsewhere = _elsewhere(refusal.path, hunk, read, others)

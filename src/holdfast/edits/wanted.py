@@ -60,7 +60,8 @@ class Wanted:
     `whole` gives the lines of a file, in the file's own way; `replace` its bytes, and needs the base.
     `base` is the SHA-256 of what the author saw, `blob` how git names it, as far as either is known.
     `encoding` says how the file is encoded if it does not say so itself. `says_end`: the content says whether
-    its last line ends with a newline; a fence cannot, so there the file's own way stays.
+    its last line ends with a newline; a fence cannot, so there the file's own way stays. `builds`: a hunk may
+    be about lines that one before it adds; else all speak of the file as it was.
     """
 
     path: str
@@ -73,6 +74,7 @@ class Wanted:
     blob: str | None = None
     encoding: str = ""
     says_end: bool = True
+    builds: bool = False
 
 
 def rows_of(lines: Iterable[str], kind: Kind) -> tuple[Row, ...]:
