@@ -104,6 +104,29 @@ def test_mode_alone_can_change_and_be_rolled_back(site: Site) -> None:
     assert tree(site.root) == before
 
 
+def test_a_file_keeps_its_owner_also_when_it_is_brought_back(site: Site) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    file = site.root / "a.txt"
+    os.chown(file, 12345, 54321)
+    site.apply(FileChange("a.txt", ONE, TWO))
+    assert file.read_bytes() == b"two"
+    assert (file.stat().st_uid, file.stat().st_gid) == (12345, 54321)
+    site.recover(never)
+    assert file.read_bytes() == b"one"
+    assert (file.stat().st_uid, file.stat().st_gid) == (12345, 54321)
+
+
+def test_a_file_keeps_its_group_where_it_is_one_of_ours(site: Site) -> None:
+    file = site.root / "a.txt"
+    groups = [group for group in os.getgroups() if group != file.stat().st_gid]
+    if not groups:
+        pytest.skip("this process has one group")
+    os.chown(file, -1, groups[0])
+    site.apply(FileChange("a.txt", ONE, TWO))
+    assert file.stat().st_gid == groups[0]
+
+
 def test_deleting_what_is_absent_is_no_change(site: Site) -> None:
     before = tree(site.root)
     site.apply(FileChange("no/such", ANY, None))

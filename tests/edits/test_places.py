@@ -32,6 +32,10 @@ def diff(*hunks: str, path: str = "a.py") -> str:
     return f"--- a/{path}\n+++ b/{path}\n" + "".join(hunks)
 
 
+def patch(*hunks: str, path: str = "a.py") -> str:
+    return f"*** Begin Patch\n*** Update File: {path}\n" + "".join(hunks) + "*** End Patch\n"
+
+
 def edit(text: str, content: bytes | dict[str, bytes], base: bytes | None = None) -> Outcome:
     files = content if isinstance(content, dict) else {"a.py": content}
     return work_out(read_edit(text), files.get, {} if base is None else {"a.py": base})
@@ -103,17 +107,6 @@ def test_neighbours_that_were_moved_as_far_choose() -> None:
     )
     outcome = edit(text, moved)
     assert outcome.files[0].levels == ("exact", "hinted")
-
-
-def test_an_anchor_chooses() -> None:
-    text = """*** Begin Patch
-*** Update File: a.py
-@@ def second():
--    return value
-+    return 0
-*** End Patch
-"""
-    assert after(text, CODE) == CODE[: CODE.rindex(b"return")] + b"return 0\n"
 
 
 def test_as_many_equal_blocks_as_places_take_one_each() -> None:
@@ -209,84 +202,7 @@ def test_an_insertion_between_blank_lines_nobody_mentioned_is_refused() -> None:
     assert why(text, CODE) == "not_found"
 
 
-# Other people's changes.
-
-
-@pytest.mark.req("R141")
-def test_a_merge_with_what_the_author_saw_finds_the_place() -> None:
-    base = b"a\nb\nc\nd\ne\nf\n"
-    now = b"new\na\nb\nC\nd\ne\nf\nnew\n"
-    text = diff("@@ -1,6 +1,6 @@\n a\n b\n c\n d\n-e\n+E\n f\n")
-    assert after(text, now, base) == b"new\na\nb\nC\nd\nE\nf\nnew\n"
-    whole = "a.py\n```\na\nb\nc\nd\nE\nf\n```\n"
-    assert after(whole, now, base) == b"new\na\nb\nC\nd\nE\nf\nnew\n"
-    assert level(whole, now, base) == "merged"
-
-
-@pytest.mark.req("R141")
-def test_a_merge_loses_no_blanks_that_the_edit_is_about() -> None:
-    base = b"a  \nb\nc\nd\ne\nf\ng\n"
-    now = b"a  \nb  \nC by others\nd\ne\nf\ng\n"
-    text = diff("@@ -1,7 +1,7 @@\n-a  \n+a\n b\n-c\n+c\n d\n e\n f\n-g\n+G\n")
-    assert why(text, now, base) == "not_found"
-
-
-@pytest.mark.req("R141")
-def test_a_contradiction_is_refused() -> None:
-    base, now = b"a\nb\nc\n", b"a\nB by others\nc\n"
-    assert why(diff("@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"), now, base) == "not_found"
-    assert why("a.py\n```\na\nB\nc\n```\n", now, base) == "stale"
-
-
-@pytest.mark.req("R141")
-def test_a_place_whose_likes_are_gone_is_not_taken_for_the_one_that_was_meant() -> None:
-    pair = b"x\nreturn a\n1\n2\n3\n4\n5\n6\n7\n8\ny\nreturn a\n"
-    now = pair.replace(b"x\nreturn a", b"x\nreturn other")
-    text = diff("@@ -2,1 +2,1 @@\n-return a\n+return b\n")
-    assert why(text, now, base=pair) == "not_found"
-    other = diff("@@ -12,1 +12,1 @@\n-return a\n+return b\n")
-    assert after(other, now, base=pair) == now.replace(b"y\nreturn a", b"y\nreturn b")
-    assert level(other, now, base=pair) == "merged"
-
-
-@pytest.mark.req("R141")
-def test_votes_do_not_prefer_the_copy_that_nobody_touched() -> None:
-    pair = b"f\nreturn a\n1\n2\n3\n4\n5\n6\n7\n8\nf\nreturn a\n"
-    text = diff("@@ -1,2 +1,2 @@\n f\n-return a\n+return b\n")
-    assert after(text, b"0\n" + pair, base=pair) == b"0\n" + pair.replace(
-        b"return a", b"return b", 1
-    )
-    assert why(text, b"g" + pair[1:], base=pair) == "not_found"
-
-
-@pytest.mark.req("R141")
-def test_votes_do_not_take_the_copy_that_is_left() -> None:
-    base = b"print command\nargs\nrun\nsay(print)\n\necho command\nargs\nrun\nsay(print)\n"
-    now = base[: base.rindex(b"say")] + b"say(other)\n"
-    text = diff("@@ -6,4 +6,4 @@\n echo command\n args\n run\n-say(print)\n+say(echo)\n")
-    assert after(text, base) == base[: base.rindex(b"say")] + b"say(echo)\n"
-    assert why(text, now, base) == "not_found"
-
-
-@pytest.mark.req("R141")
-def test_a_copy_made_since_is_not_edited() -> None:
-    now = CODE + CODE
-    assert why(block("    value = 1\n", "    value = 3\n"), now, base=CODE) == "ambiguous"
-
-
-@pytest.mark.req("R141")
-def test_a_formatter_in_between_does_not_matter() -> None:
-    base = b"def f( a ):\n  x = 1\n  y = 2\n  return x\n\ndef g():\n  pass\n"
-    now = b"def f(a):\n    x = 1\n    y = 2\n    return x\n\n\ndef g():\n    pass\n"
-    text = block("  x = 1\n  y = 2\n  return x\n", "  x = 1\n  if y:\n    y = 2\n  return x\n")
-    assert after(text, now, base) == now.replace(b"    y = 2\n", b"    if y:\n        y = 2\n")
-
-
-@pytest.mark.req("R141")
-def test_a_whole_file_or_a_deletion_of_what_nobody_saw_is_stale() -> None:
-    for said in ({"whole": "x\n"}, {"delete": True}):
-        text = json.dumps({"edits": [{"path": "a.py", "base": digest(b"old\n"), **said}]})
-        assert why(text, b"new\n") == "stale"
+# What is there already, or elsewhere.
 
 
 def test_what_is_applied_already_is_said() -> None:
@@ -406,6 +322,21 @@ def test_a_diff_may_say_what_becomes_of_the_final_newline() -> None:
     assert after(diff(f"@@ -1 +1,2 @@\n a\n{none.replace('No', 'No')}+b\n"), b"a") == b"a\nb\n"
 
 
+def test_the_only_line_of_a_file_may_get_an_ending() -> None:
+    none = "\\ No newline at end of file\n"
+    assert after(diff(f"@@ -1 +1,2 @@\n-a\n{none}+a\r\n+b\r\n"), b"a") == b"a\r\nb\r\n"
+
+
+@pytest.mark.parametrize("above", ["", "x\n"])
+def test_a_carriage_return_at_the_end_of_a_file_is_part_of_its_line(above: str) -> None:
+    none = "\\ No newline at end of file\n"
+    kept = f" {above}" if above else ""
+    text = diff(f"@@ -1 +1 @@\n{kept}-a\r\n{none}+b\r\n{none}")
+    assert after(text, f"{above}a\r".encode()) == f"{above}b\r".encode()
+    ended = diff(f"@@ -1 +1 @@\n{kept}-a\r\n{none}+a\r\n")
+    assert after(ended, f"{above}a\r".encode()) == f"{above}a\r\n".encode()
+
+
 @pytest.mark.parametrize(
     "encoding, mark",
     [("utf-8", b"\xef\xbb\xbf"), ("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff")],
@@ -452,10 +383,29 @@ def test_bytes_that_are_no_text_stay_as_they_are() -> None:
         (b"\xff\xfe\0\0x\0\0\0", "undecodable"),
         (b"\xff\xfex\0\n\0y", "undecodable"),
         (b"# coding: nonsense\nx = 1\n\xe9", "undecodable"),
+        (b"# coding: idna\nx = 1\n", "undecodable"),
+        (b"# coding: rot13\nx = 1\n", "undecodable"),
+        (b"# coding: utf-7\nx = 1\n", "undecodable"),
+        (b"# coding: cp037\nx = 1\n", "undecodable"),
     ],
 )
 def test_what_cannot_be_read_without_a_loss_is_refused(content: bytes, reason: str) -> None:
     assert why(block("x = 1\n", "x = 2\n"), content) == reason
+
+
+@pytest.mark.parametrize("encoding", ["hex", "idna", "utf-32", "unicode_escape", "a\0b"])
+def test_an_encoding_that_does_not_write_line_by_line_is_refused(encoding: str) -> None:
+    hunk = {"old": "x = 1\n", "new": "x = 2\n"}
+    said = json.dumps({"edits": [{"path": "a.py", "encoding": encoding, "hunks": [hunk]}]})
+    assert why(said, b"Plain\nx = 1\n") == "undecodable"
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "euc-jp", "gb18030", "big5", "cp1251", "koi8-r"])
+def test_encodings_that_people_use_are_kept(encoding: str) -> None:
+    content = "Ж = 1\nx = 1\n".encode(encoding)
+    hunk = {"old": "x = 1\n", "new": "x = Ж\n"}
+    said = json.dumps({"edits": [{"path": "a.py", "encoding": encoding, "hunks": [hunk]}]})
+    assert after(said, content) == "Ж = 1\nx = Ж\n".encode(encoding)
 
 
 def test_a_no_break_space_is_named() -> None:

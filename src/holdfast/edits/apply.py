@@ -25,8 +25,10 @@ failure after the journal is undone at once, so a full disk leaves the tree as i
 
 One writer per root and journal directory at a time: the caller holds the lock.
 
-Not kept: owner, extended attributes, times. Between the last look at a target and its rename lie
-microseconds in which another program's write would be lost; POSIX has no rename that compares.
+A file that takes the place of another keeps its user and its group, as far as this process may give it
+away. Not kept: the owner of a file that was gone, extended attributes, times. Between the last look at a
+target and its rename lie microseconds in which another program's write would be lost; POSIX has no rename
+that compares.
 """
 
 from __future__ import annotations
@@ -396,7 +398,7 @@ def _bring(site: Site, row: Row, image: Image | None, *, gives_way: bool = False
         found = look(parent, name, row.path)
         _check_known(row, found)
         if image and (found is None or (found.digest, found.mode) != (image.digest, image.mode)):
-            _write_temp(site, parent, row, image)
+            _write_temp(site, parent, row, image, found.owner if found else None)
             _check_still(parent, name, row, found)
             os.rename(row.temp, name, src_dir_fd=parent, dst_dir_fd=parent)
         elif image is None:
@@ -419,9 +421,11 @@ def _check_known(row: Row, found: Found | None) -> None:
         raise EditError(f"{quoted(row.path)} was changed by someone else")
 
 
-def _write_temp(site: Site, parent: int, row: Row, image: Image) -> None:
+def _write_temp(
+    site: Site, parent: int, row: Row, image: Image, owner: tuple[int, int] | None
+) -> None:
     for source in _sources(site, image):
-        if write_file(parent, row.temp, source, image.mode) == image.digest:
+        if write_file(parent, row.temp, source, image.mode, owner) == image.digest:
             return
         os.unlink(row.temp, dir_fd=parent)
     raise IntegrityError(f"the copy of {quoted(row.path)} in {quoted(site.place)} is damaged")

@@ -145,8 +145,8 @@ def _block(path: str, lines: Sequence[str], length: int, number: int) -> Wanted:
         text = "".join(f"{line}\n" for line in lines[dividers[0] + 1 :])
         return Wanted(path, "create", content=text.encode("utf-8", "surrogateescape"))
     if len(readings) == 1:
-        return Wanted(path, hunks=(readings[0],))
-    return Wanted(path, hunks=(Hunk((), readings=tuple(readings)),))
+        return Wanted(path, hunks=(readings[0],), builds=True)
+    return Wanted(path, hunks=(Hunk((), readings=tuple(readings)),), builds=True)
 
 
 def _dividers(lines: Sequence[str], length: int) -> list[int]:

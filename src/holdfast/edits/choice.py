@@ -1,4 +1,4 @@
-"""Which of several places a hunk means: what is known about its neighbours, its base and its anchors.
+"""Which of several places a hunk means: what is known about its neighbours, its base and its heading.
 
 A line number alone decides nothing: people and models write wrong ones, and other people's edits move
 lines. It counts where the file is known to be the one that the author saw, and where hunks next to it, which
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from holdfast.edits.anchors import lies_under
 from holdfast.edits.fit import Fit
-from holdfast.edits.indent import indent_of
 from holdfast.edits.sheet import Sheet
 from holdfast.edits.wanted import Hunk
 
@@ -47,35 +47,15 @@ def by_neighbours(
     return left[0]
 
 
-def by_anchors(hunk: Hunk, fits: Sequence[Fit], sheet: Sheet) -> Fit | None:
-    """The one place that lies in what the hunk's last anchor opens."""
-    if not hunk.anchors:
-        return None
-    anchor = hunk.anchors[-1]
-    left = [fit for fit in fits if _lies_in(sheet, fit.start, anchor)]
+def by_heading(hunk: Hunk, fits: Sequence[Fit], sheet: Sheet) -> Fit | None:
+    """The one place that lies in what the hunk's heading opens."""
+    left = [fit for fit in fits if hunk.heading and lies_under(sheet, fit.start, [hunk.heading])]
     return left[0] if len(left) == 1 else None
-
-
-def _lies_in(sheet: Sheet, start: int, anchor: str) -> bool:
-    """Whether the anchor is the nearest line above of those that are indented no deeper than it is."""
-    depth = None
-    for at in range(start - 1, -1, -1):
-        sheet.effort.spend(1)
-        line = sheet.lines[at]
-        bare = line.strip()
-        if bare.startswith(anchor):
-            return depth is None or len(indent_of(line)) < depth
-        if bare and (bare[0].isalnum() or bare[0] in "_@$\"'"):
-            width = len(indent_of(line))
-            depth = width if depth is None else min(depth, width)
-            if depth == 0:
-                return False  # nothing above it opens what lies below
-    return False
 
 
 def twins(hunks: Sequence[Hunk]) -> dict[int, list[int]]:
     """For each hunk those that say the same as it does, itself among them."""
     alike: dict[object, list[int]] = {}
     for number, hunk in enumerate(hunks):
-        alike.setdefault((hunk.rows, hunk.at_end), []).append(number)
+        alike.setdefault((hunk.rows, hunk.anchors, hunk.at_end), []).append(number)
     return {number: some for some in alike.values() for number in some}

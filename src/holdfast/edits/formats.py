@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -168,7 +169,7 @@ def _read_whole(lines: Sequence[str], exists: Exists) -> Iterator[Wanted]:
 def _read_json(text: str) -> Iterator[Wanted]:
     check_said(text.count("\n") + text.count("\\n"))
     try:
-        said = json.loads(text)
+        said = json.loads(text, object_pairs_hook=_object)
     except ValueError as error:
         raise EditError(f"the edit is not JSON: {error}") from error
     except RecursionError as error:
@@ -183,6 +184,15 @@ def _read_json(text: str) -> Iterator[Wanted]:
         if not isinstance(one, dict):
             raise EditError(f"{where} is not an object")
         yield _entry(one, where)
+
+
+def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """An object in which each key stands once: of two, one would be dropped without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise EditError(f"the edit has the key '{twice}' twice in one object", hint="say it once")
+    return found
 
 
 def _entry(said: Mapping[str, object], where: str) -> Wanted:

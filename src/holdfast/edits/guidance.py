@@ -13,7 +13,8 @@ from difflib import unified_diff
 
 from rapidfuzz import fuzz, process
 
-from holdfast.edits.ladder import MOST_PLACES
+from holdfast.edits.anchors import named
+from holdfast.edits.ladder import MOST_PLACES, fits
 from holdfast.edits.lines import Unreadable, decoded
 from holdfast.edits.outcome import Refusal
 from holdfast.edits.placing import Board, Trouble
@@ -48,6 +49,8 @@ def mentioned(path: str, trouble: Trouble, board: Board, numbers: Sequence[int])
             message = f"hunk {number} can be read in more than one way"
         case "malformed":
             message = f"hunk {number} does not say where its lines go"
+        case _ if trouble.starts:
+            message = f"hunk {number} was not found where its author saw it"
         case _:
             message = f"hunk {number} was not found"
     line = trouble.starts[0] + 1 if trouble.starts else 0
@@ -71,10 +74,16 @@ def explained(
             guidance = "make its three markers longer than those in its text"
         case "malformed":
             guidance = "add a line of the file above them, and one below"
+        case _ if trouble.starts:
+            guidance = (
+                f"such lines stand at line {_listed(trouble.starts)}, but they are others than those that"
+                " its author saw; read the file again"
+            )
         case _:
-            line, guidance = _nearest(board.sheet, hunk)
+            line, nearest = _nearest(board.sheet, hunk)
             elsewhere = _elsewhere(refusal.path, hunk, read, others)
-            guidance = "\n".join(part for part in (guidance, elsewhere) if part)
+            parts = (_unanchored(board.sheet, hunk), nearest, elsewhere)
+            guidance = "\n".join(part for part in parts if part)
     return replace(refusal, line=line, guidance=guidance)
 
 
@@ -89,9 +98,7 @@ def reason(wanted: Wanted, read: Read, others: Collection[str]) -> str:
 
 
 def _places(sheet: Sheet, hunk: Hunk, starts: Sequence[int]) -> str:
-    shown = ", ".join(str(start + 1) for start in starts[:_FEW])
-    more = f" and {len(starts) - _FEW} more" if len(starts) > _FEW else ""
-    said = [f"it fits at the lines {shown}{more}"]
+    said = [f"it fits at the lines {_listed(starts)}"]
     for start in starts[:_FEW]:
         telling = _telling(sheet, hunk, start, starts)
         if telling is not None:
@@ -99,6 +106,11 @@ def _places(sheet: Sheet, hunk: Hunk, starts: Sequence[int]) -> str:
                 f"for the place at line {start + 1}, add line {telling + 1}: {_cut(sheet.lines[telling])}"
             )
     return "\n".join(said)
+
+
+def _listed(starts: Sequence[int]) -> str:
+    shown = ", ".join(str(start + 1) for start in starts[:_FEW])
+    return f"{shown} and {len(starts) - _FEW} more" if len(starts) > _FEW else shown
 
 
 def _telling(sheet: Sheet, hunk: Hunk, start: int, starts: Sequence[int]) -> int | None:
@@ -119,6 +131,18 @@ def _telling(sheet: Sheet, hunk: Hunk, start: int, starts: Sequence[int]) -> int
 
 
 # No place.
+
+
+def _unanchored(sheet: Sheet, hunk: Hunk) -> str:
+    """Which anchor of a hunk is not there, or where its lines stand that are not under it."""
+    missing = next((anchor for anchor in hunk.anchors if not named(sheet, anchor)), None)
+    if missing is not None:
+        return f"no line of the file is its anchor '{_cut(missing)}'; name a line whole, or none"
+    found = fits(replace(hunk, anchors=()), sheet) if hunk.anchors else []
+    if not found:
+        return ""
+    places = _listed([fit.start for fit in found])
+    return f"its lines stand at line {places}, which is not under '{_cut(hunk.anchors[-1])}'"
 
 
 def _nearest(sheet: Sheet, hunk: Hunk) -> tuple[int, str]:

@@ -7,12 +7,15 @@
     voted      blank lines apart they stand there; or the removed lines do, and more of the kept lines
                around them than anywhere else
 
+Lines under which a hunk says that it stands are part of every step: elsewhere is no place.
+
 Only the removed lines go and only the added ones come: what is kept is never written. How alike lines are
 plays no part: a removed line is there, or the hunk has no place.
 """
 
 from __future__ import annotations
 
+from holdfast.edits.anchors import is_anchored
 from holdfast.edits.fit import Fit, Splice, groups, shifted_rows
 from holdfast.edits.indent import Shift, shift_between
 from holdfast.edits.outcome import Level
@@ -51,10 +54,11 @@ def fits_at(hunk: Hunk, sheet: Sheet, level: Level) -> list[Fit]:
 
 def _fit_at(hunk: Hunk, sheet: Sheet, level: Level, start: int) -> Fit | None:
     sheet.effort.spend(10 + 2 * len(hunk.rows))
-    if level != "indented":
-        return _fit(hunk, level, start, None)
-    shift = _shift(hunk, sheet, start)
-    return None if shift is None else _fit(hunk, level, start, shift)
+    shift = _shift(hunk, sheet, start) if level == "indented" else None
+    if level == "indented" and shift is None:
+        return None
+    fit = _fit(hunk, level, start, shift)
+    return fit if fit is not None and is_anchored(hunk, sheet, fit) else None
 
 
 def _shift(hunk: Hunk, sheet: Sheet, start: int) -> Shift | None:

@@ -20,6 +20,11 @@ _MARKS = (
 _WIDE = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _DECLARED = re.compile(rb"coding[:=][ \t]*([-\w.]+)|<\?xml[^>]*\bencoding=[\"']([-\w.]+)")
 _FIRST = 400  # bytes in which a file says how it is encoded
+# These write each line by itself, and ASCII as it is; others (idna, hex) would change lines nobody named.
+_PLAIN = re.compile(
+    r"utf-8|ascii|iso8859-\d+|cp(?:125\d|437|7\d\d|8[56]\d|874|9\d\d|1006|1125)|koi8-[rtu]|mac-\w+"
+    r"|gb\w+|big5\w*|euc_\w+|shift_jis\w*|iso2022_jp\w*|johab|tis-620|kz1048|ptcp154|hp-roman8"
+)
 _UTF8 = "utf-8"
 
 
@@ -62,11 +67,19 @@ def decoded(data: bytes, encoding: str = "") -> Text | Unreadable:
     if b"\0" in body and not name.startswith("utf-16"):
         return Unreadable("binary", "is binary: it has a NUL byte")
     named = name or encoding or _declared(body)
+    codec = name or _codec(named)
+    if not codec:
+        return Unreadable("undecodable", f"says it is encoded in '{named}', which is not read here")
+    return _read(body, codec, mark)
+
+
+def _codec(named: str) -> str:
+    """How Python calls an encoding that is read; empty for any other."""
     try:
         codec = codecs.lookup(named).name if named else _UTF8
-    except LookupError:
-        return Unreadable("undecodable", f"says it is encoded in '{named}', which is not known")
-    return _read(body, codec, mark)
+    except (LookupError, ValueError):
+        return ""
+    return codec if _PLAIN.fullmatch(codec) else ""
 
 
 def _declared(body: bytes) -> str:
@@ -100,8 +113,11 @@ def _read(body: bytes, codec: str, mark: bytes) -> Text | Unreadable:
 
 
 def split(text: str) -> tuple[list[str], list[str]]:
-    """Lines and their endings; a file without any line feed may end its lines as old Macs did."""
-    if "\r" in text and "\n" not in text:
+    """Lines and their endings; a file without any line feed may end its lines as old Macs did.
+
+    It must have two of them: a carriage return at the end of one line tells nothing about endings.
+    """
+    if "\r" in text[:-1] and "\n" not in text:
         lines = text.split("\r")
         endings = ["\r"] * (len(lines) - 1)
     else:

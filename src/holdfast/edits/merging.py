@@ -10,22 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.edits.compare import spans
-from holdfast.edits.effort import Effort
 from holdfast.edits.lines import Text
-from holdfast.edits.placing import Board, place_all
-from holdfast.edits.sheet import Sheet
+from holdfast.edits.placing import Board
 from holdfast.edits.splice import rewritten, spliced
-from holdfast.edits.wanted import Hunk
 from holdfast.gitrepo.merge import merged
 
 
-def merge_edit(hunks: Sequence[Hunk], present: Text, base: Text, effort: Effort) -> Text | None:
-    """The file with the edit merged into it; None if there is no clean merge."""
-    board = Board(hunks, Sheet(base.lines, effort), is_base=True)
-    place_all(board)
+def merge_edit(board: Board, present: Text, base: Text) -> Text | None:
+    """The file with an edit merged into it, which the board has in its base; None if that is not clean."""
     if board.troubles:
         return None
-    wanted = spliced(base, [board.placed[number] for number in range(len(hunks))])
+    wanted = spliced(base, [board.placed[number] for number in range(len(board.hunks))])
     return merge_whole(wanted, present, base)
 
 

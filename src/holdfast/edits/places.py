@@ -219,19 +219,17 @@ def _edited(
     work.skipped += [(wanted.path, number) for number in sorted(idle)]
     if not hunks:
         return text, ()
-    board = Board(
-        hunks,
-        Sheet(text.lines, work.effort),
-        _is_base(work, wanted, present),
-        Sheet(base.lines, work.effort) if base is not None else None,
-    )
-    place_all(board)
-    if board.troubles and len(hunks) > 1 and _are_missing(board):
-        found = _one_by_one(hunks, text, work.effort)
+    seen = None
+    if base is not None:
+        seen = _placed(Board(hunks, Sheet(base.lines, work.effort), is_base=True))
+    sheet = Sheet(text.lines, work.effort)
+    board = _placed(Board(hunks, sheet, _is_base(work, wanted, present), seen))
+    if wanted.builds and board.troubles and _are_missing(board):
+        found = _one_by_one(board, text, work.effort)
         if found is not None:
             return found, _all("exact", hunks)
-    if base is not None and board.troubles and _are_missing(board):
-        found = merge_edit(hunks, text, base, work.effort)
+    if base is not None and seen is not None and board.troubles and _are_missing(board):
+        found = merge_edit(seen, text, base)
         if found is not None and found.lines != text.lines:
             return found, _all("merged", hunks)
         if found is not None:
@@ -248,6 +246,11 @@ def _edited(
     return spliced(text, fits), tuple(fit.level for fit in fits)
 
 
+def _placed(board: Board) -> Board:
+    place_all(board)
+    return board
+
+
 def _all(level: Level, hunks: Sequence[Hunk]) -> tuple[Level, ...]:
     return (level,) * len(hunks)
 
@@ -257,15 +260,19 @@ def _are_missing(board: Board) -> bool:
     return all(trouble.why in {"not_found", "already_applied"} for trouble in board.troubles)
 
 
-def _one_by_one(hunks: Sequence[Hunk], text: Text, effort: Effort) -> Text | None:
-    """Hunks that build on one another: each finds its old lines, once, in what the ones before left."""
-    for hunk in hunks:
+def _one_by_one(board: Board, text: Text, effort: Effort) -> Text | None:
+    """Blocks that build on one another: each finds its old lines, once, in what the ones before left.
+
+    Only lines that the author did not see in the file can be those of a block before.
+    """
+    if board.base is not None and any(one.hunk in board.base.placed for one in board.troubles):
+        return None
+    for hunk in board.hunks:
         effort.spend(len(text.lines) // 8)
-        board = Board([hunk], Sheet(text.lines, effort))
-        place_all(board)
-        if board.troubles or board.placed[0].level != "exact":
+        alone = _placed(Board([hunk], Sheet(text.lines, effort)))
+        if alone.troubles or alone.placed[0].level != "exact":
             return None
-        text = spliced(text, [board.placed[0]])
+        text = spliced(text, [alone.placed[0]])
     return text
 
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.edits import choice
+from holdfast.edits.anchors import is_anchored
 from holdfast.edits.blanks import fits_without_blanks
 from holdfast.edits.fit import Fit, Splice
+from holdfast.edits.following import Trail
 from holdfast.edits.ladder import MOST_PLACES, fits, fits_at
 from holdfast.edits.outcome import Why
 from holdfast.edits.sheet import Sheet
@@ -18,7 +20,7 @@ from holdfast.edits.wanted import Hunk
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A hunk without a place: why, the places that fit, and the line that is nearest to what it wants."""
+    """A hunk without a place: why, the places that fit, and the other hunk if two do not go together."""
 
     hunk: int
     why: Why
@@ -30,13 +32,15 @@ class Trouble:
 class Board:
     """The hunks of a file and where they are so far.
 
-    `is_base`: the file is what the author saw. `base`: what the author saw, if it is another and known.
+    `is_base`: the file is what the author saw. `base`: the same hunks in what the author saw, if that is
+    another and known, with the trail from there.
     """
 
     hunks: Sequence[Hunk]
     sheet: Sheet
     is_base: bool = False
-    base: Sheet | None = None
+    base: Board | None = None
+    trail: Trail | None = None
     twins: Mapping[int, Sequence[int]] = field(default_factory=dict)
     placed: dict[int, Fit] = field(default_factory=dict)
     open: dict[int, list[Fit]] = field(default_factory=dict)
@@ -47,9 +51,11 @@ def place_all(board: Board) -> None:
     """Fill the board: every hunk is placed, or has its trouble."""
     _read_all(board)
     board.twins = choice.twins(board.hunks)
+    if board.base is not None:
+        board.trail = Trail(board.base.sheet, board.sheet)
     for number, hunk in enumerate(board.hunks):
         found = fits(hunk, board.sheet)
-        if len(found) == 1 and not _is_doubtful(board, number, found):
+        if len(found) == 1:
             board.placed[number] = found[0]
         else:
             board.open[number] = found
@@ -59,7 +65,10 @@ def place_all(board: Board) -> None:
         if not found:
             _look_further(board, number)
     for number, fit in list(board.placed.items()):
-        if is_done(board, number, fit):
+        if board.base is not None and not _is_held(board, board.base, number, fit):
+            del board.placed[number]
+            board.troubles.append(Trouble(number, "not_found", (fit.start,)))
+        elif is_done(board, number, fit):
             del board.placed[number]
             board.troubles.append(Trouble(number, "already_applied", (fit.start,)))
     clash = overlap([board.placed[number] for number in sorted(board.placed)])
@@ -87,11 +96,17 @@ def _read_all(board: Board) -> None:
     board.hunks = hunks
 
 
-def _is_doubtful(board: Board, number: int, found: Sequence[Fit]) -> bool:
-    """Whether the author saw more such places than there are: the one that is left may be another."""
-    if board.base is None:
-        return False
-    return len(fits_at(board.hunks[number], board.base, found[0].level)) > len(found)
+def _is_held(board: Board, base: Board, number: int, fit: Fit) -> bool:
+    """Whether a place is the one that the author saw.
+
+    Where the author could not have meant one place either, none is; lines that the author did not see at all
+    have one if all of them are there.
+    """
+    assert board.trail is not None
+    seen = base.placed.get(number)
+    if seen is None or base.hunks[number] != board.hunks[number]:
+        return fit.level != "voted" and not base.open.get(number)
+    return board.trail.leads(seen, fit)
 
 
 def _choose(board: Board, number: int) -> None:
@@ -105,22 +120,21 @@ def _choose(board: Board, number: int) -> None:
         board.placed[number] = replace(chosen, level="hinted")
         del board.open[number]
     else:
-        starts = () if chosen else tuple(fit.start for fit in found)
+        starts = tuple(fit.start for fit in found)
         board.troubles.append(Trouble(number, chosen or "ambiguous", starts))
 
 
 def _by_what_is_known(board: Board, number: int, found: Sequence[Fit]) -> Fit | Why | None:
-    """What the base, the neighbours, the anchors and the twins of a hunk leave of its places."""
+    """What the base, the neighbours, the heading and the twins of a hunk leave of its places."""
     hunk = board.hunks[number]
     chosen = None
-    if board.base is not None:
-        chosen, is_known = _by_base(board, number, found)
-        if chosen is None and is_known:
-            return "not_found"
-    elif not board.is_base:
+    if board.base is not None and not _are_copies(board.base, number, found):
+        left = [fit for fit in found if _is_held(board, board.base, number, fit)]
+        return left[0] if len(left) == 1 else "not_found"
+    if board.base is None and not board.is_base:
         chosen = choice.by_neighbours(hunk, found, board.placed, board.hunks)
-    if chosen is None and len(found) > 1:
-        chosen = choice.by_anchors(hunk, found, board.sheet)
+    if chosen is None:
+        chosen = choice.by_heading(hunk, found, board.sheet)
     if chosen is None:
         alike = board.twins[number]
         if len(alike) == len(found) and len(alike) > 1:
@@ -128,22 +142,14 @@ def _by_what_is_known(board: Board, number: int, found: Sequence[Fit]) -> Fit | 
     return chosen
 
 
-def _by_base(board: Board, number: int, found: Sequence[Fit]) -> tuple[Fit | None, bool]:
-    """The place that has the same number among its likes as in the base.
+def _are_copies(base: Board, number: int, found: Sequence[Fit]) -> bool:
+    """Whether there are more such places than the author saw, or the author could not tell them apart.
 
-    The second answer is whether some of them are gone: then only a merge may tell which one is left.
+    Of copies nobody can say which one is the one that was meant.
     """
-    assert board.base is not None
-    hunk = board.hunks[number]
-    before = fits_at(hunk, board.base, found[0].level)
-    if len(before) > len(found):
-        return None, True
-    if len(before) < len(found) or not before:
-        return None, False
-    one = before[0] if len(before) == 1 else choice.by_line(hunk, before)
-    if one is None:
-        one = choice.by_anchors(hunk, before, board.base)
-    return (found[before.index(one)], True) if one is not None else (None, False)
+    if number not in base.placed:
+        return True
+    return len(fits_at(base.hunks[number], base.sheet, found[0].level)) < len(found)
 
 
 def _look_further(board: Board, number: int) -> None:
@@ -162,14 +168,14 @@ def _look_further(board: Board, number: int) -> None:
     if done:
         board.troubles.append(Trouble(number, "already_applied", tuple(done)))
         return
-    found = fits_without_blanks(hunk, board.sheet)
-    if board.base is not None and len(fits_without_blanks(hunk, board.base)) > len(found):
-        found = []
+    found = [
+        fit for fit in fits_without_blanks(hunk, board.sheet) if is_anchored(hunk, board.sheet, fit)
+    ]
     if len(found) > 1:
         board.troubles.append(Trouble(number, "ambiguous", tuple(fit.start for fit in found)))
         return
-    voted = found[0] if found else voted_fit(hunk, board.sheet, board.base)
-    if voted is None:
+    voted = found[0] if found else voted_fit(hunk, board.sheet)
+    if voted is None or not is_anchored(hunk, board.sheet, voted):
         board.troubles.append(Trouble(number, "not_found"))
     else:
         board.placed[number] = voted

@@ -48,13 +48,13 @@ def spliced(text: Text, fits: Sequence[Fit]) -> Text:
 
 
 def knows_endings(text: Text, fit: Fit) -> bool:
-    """Whether the author saw how the lines end: all old rows say what is there."""
+    """Whether the author saw how the lines end: all old rows say what is there, or no line has an ending."""
     said = [
         row.ending == text.endings[at]
         for row, at in fit.pairs
         if row.ending and text.endings[at]  # what a last line without an ending says is said apart
     ]
-    return bool(said) and all(said)
+    return all(said) if said else not any(text.endings)
 
 
 def _endings(text: Text, splice: Splice, usual: str, *, knows: bool) -> list[str]:

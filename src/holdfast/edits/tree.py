@@ -73,12 +73,13 @@ class Content(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What stands at a path now: a regular file, with its full permission bits."""
+    """What stands at a path now: a regular file, with its full permission bits, its user and its group."""
 
     digest: str
     size: int
     mode: int
     links: int
+    owner: tuple[int, int]
     stamp: tuple[int, ...]
 
 
@@ -246,7 +247,8 @@ def _measure(descriptor: int) -> Found:
         hasher.update(chunk)
         size += len(chunk)
     mode = stat.S_IMODE(status.st_mode)
-    return Found(hasher.hexdigest(), size, mode, status.st_nlink, _stamp(status))
+    owner = status.st_uid, status.st_gid
+    return Found(hasher.hexdigest(), size, mode, status.st_nlink, owner, _stamp(status))
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:
@@ -395,16 +397,37 @@ def write_all(
         rest = rest[taken:]
 
 
-def write_file(directory: int, name: str, pieces: Iterable[bytes], mode: int) -> str:
-    """Write a new file durably (its name is not yet); returns the digest of what was written."""
+def write_file(
+    directory: int,
+    name: str,
+    pieces: Iterable[bytes],
+    mode: int,
+    owner: tuple[int, int] | None = None,
+) -> str:
+    """Write a new file durably (its name is not yet); returns the digest of what was written.
+
+    It is given to its owner if this process may: root to anybody, others to a group of theirs.
+    """
     hasher = hashlib.sha256()
     with opened(os.open(name, _CREATE, 0o600, dir_fd=directory)) as descriptor:
         for piece in pieces:
             hasher.update(piece)
             write_all(descriptor, piece)
+        if owner is not None:
+            _give(descriptor, owner)
         os.fchmod(descriptor, mode)
         sync(descriptor)
     return hasher.hexdigest()
+
+
+def _give(descriptor: int, owner: tuple[int, int]) -> None:
+    status = os.fstat(descriptor)
+    if (status.st_uid, status.st_gid) == owner:
+        return
+    for user in (owner[0], -1):
+        with suppress(OSError):  # not ours to give, or no such owner in this namespace
+            os.fchown(descriptor, user, owner[1])
+            return
 
 
 def sync(descriptor: int) -> None:

@@ -16,9 +16,11 @@ from holdfast.edits.wanted import KINDS, Hunk, Row, Wanted, row_of
 from holdfast.errors import EditError
 
 _HUNK = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@+ ?(.*)$")
+_DIGITS = 18  # of a number that a file could have
 _LOOSE = re.compile(r"@@(?: *\.\.\. *|[-+\d, ]*)(?:@@ ?(.*))?$")
 _GIT = re.compile(r"diff --git (\"?)a/")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_LAST = "377"  # the highest byte, in octal digits
 _NOTHING = "/dev/null"
 _EXECUTABLE, _PLAIN = 0o755, 0o644
 
@@ -141,10 +143,16 @@ def _unquoted(said: str) -> str:
         return said
     raw = bytearray()
     for part in re.finditer(r"\\([0-7]{3})|\\(.)|([^\\]+)", said[1:-1]):
+        if part[1] and part[1] > _LAST:
+            raise EditError(
+                f"the path {said[:80]} has '{part[0]}', which is no byte",
+                hint=f"bytes go up to '\\{_LAST}'",
+            )
         if part[1]:
             raw.append(int(part[1], 8))
         else:
-            raw += (_ESCAPES.get(part[2], part[2]) if part[2] else part[3]).encode()
+            text = _ESCAPES.get(part[2], part[2]) if part[2] else part[3]
+            raw += text.encode("utf-8", "surrogateescape")
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -183,6 +191,11 @@ def _read_hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
     start, heading = 0, ""
     left = (0, 0)
     if said:
+        if any(len(number or "") > _DIGITS for number in said.groups()[:4]):
+            raise EditError(
+                f"line {at + 1} of the diff has a number that no file reaches: '{header[:40]}…'",
+                hint="give the hunk the line that it begins at, or no numbers: '@@ @@'",
+            )
         left = (int(said[2] or 1), int(said[4] or 1))
         start, heading = int(said[1]) + (left[0] == 0), said[5]
     elif loose := _LOOSE.match(header):
@@ -208,8 +221,7 @@ def _read_hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
     whole = tuple(
         Row(row.kind, row.text, "\n" if row.ending is None else row.ending) for row in rows
     )
-    anchors = (heading.strip(),) if heading.strip() else ()
-    return Hunk(whole, line=start, anchors=anchors), at
+    return Hunk(whole, line=start, heading=heading.strip()), at
 
 
 def _is_over(lines: Sequence[str], at: int, left: tuple[int, int]) -> bool:
@@ -224,11 +236,15 @@ def _is_over(lines: Sequence[str], at: int, left: tuple[int, int]) -> bool:
 
 
 def _row(line: str, rows: list[Row]) -> Row | None:
-    """One line of a hunk; a note about the final newline is about the row before."""
+    """One line of a hunk; a note about the final newline is about the row before.
+
+    A carriage return there is part of the line: without a newline it ends nothing.
+    """
     if not line.rstrip("\r"):
         return Row(" ", "", None)
     if line[0] == "\\":
         if rows:
-            rows[-1] = Row(rows[-1].kind, rows[-1].text, "")
+            last = rows[-1]
+            rows[-1] = Row(last.kind, last.text + (last.ending or "").rstrip("\n"), "")
         return None
     return row_of(KINDS[line[0]], line[1:]) if line[0] in KINDS else row_of(" ", line)

@@ -22,6 +22,7 @@ from holdfast.errors import EditError
 
 _SECTION = re.compile(r"\*\*\* (Update|Add|Delete) File:(.*)$")
 _MOVE = "*** Move to:"
+_NUMBERS = re.compile(r"(?:-\d[\d, +]*(?:@@.*)?|\.\.\.)?$")  # as in diffs; they say nothing here
 _BEGIN, _END, _EOF = "*** Begin Patch", "*** End Patch", "*** End of File"
 
 
@@ -91,7 +92,7 @@ def _take(section: _Section, line: str, number: int) -> None:
     elif bare.startswith("@@"):
         section.close()
         anchor = bare[2:].removesuffix("@@").strip()
-        section.anchors += [anchor] if anchor else []
+        section.anchors += [] if _NUMBERS.match(anchor) else [anchor]
     elif not bare:
         section.rows.append(Row(" ", "", None))
     elif line[0] in KINDS:

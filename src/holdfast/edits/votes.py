@@ -33,13 +33,13 @@ class _Voters:
     below: tuple[str, ...]
 
 
-def voted_fit(hunk: Hunk, sheet: Sheet, base: Sheet | None = None) -> Fit | None:
-    """The one place that the votes leave, or None; `base` is what the author of the hunk saw, if known."""
+def voted_fit(hunk: Hunk, sheet: Sheet) -> Fit | None:
+    """The one place that the votes leave, or None."""
     for sense in _SENSES:
         splices: list[Splice] = []
         pairs: list[tuple[Row, int]] = []
         for group in groups(hunk):
-            place = _elected(_voters(hunk, group, sense), sheet, base, sense)
+            place = _elected(_voters(hunk, group, sense), sheet, sense)
             if place is None or (splices and place < splices[-1].end):
                 break
             splices.append(Splice(place, len(group.removed), group.added))
@@ -61,12 +61,10 @@ def _nearest(hunk: Hunk, order: range, sense: Sense) -> tuple[str, ...]:
     return tuple(itertools.islice(old, _AROUND))
 
 
-def _elected(voters: _Voters, sheet: Sheet, base: Sheet | None, sense: Sense) -> int | None:
+def _elected(voters: _Voters, sheet: Sheet, sense: Sense) -> int | None:
     places = _places(voters, sheet, sense)
     if not places or len(places) > _MOST:
         return None
-    if base is not None and len(_places(voters, base, sense)) > len(places):
-        return None  # the author saw more of them: the one that was meant may be gone
     sheet.effort.spend(100 * len(places))
     keys = sheet.keys(sense)
     total = sum(map(_weight, (*voters.above, *voters.below)))

@@ -23,13 +23,14 @@ class Row(NamedTuple):
 class Hunk:
     """Lines kept, removed and added, in order, and what is said about their place.
 
-    `line` is where the old lines were, from 1 (0: not said). `anchors` are lines that stand above.
-    `at_end`: the old lines are the last of the file. `readings` are all ways to read a block whose divider
-    is not clear.
+    `line` is where the old lines were, from 1 (0: not said); `heading` a line somewhere above them, as diffs
+    name it. `anchors` are lines that they must stand under, the outermost first. `at_end`: the old lines are
+    the last of the file. `readings` are all ways to read a block whose divider is not clear.
     """
 
     rows: tuple[Row, ...]
     line: int = 0
+    heading: str = ""
     anchors: tuple[str, ...] = ()
     at_end: bool = False
     readings: tuple[Hunk, ...] = ()
@@ -59,7 +60,8 @@ class Wanted:
     `whole` gives the lines of a file, in the file's own way; `replace` its bytes, and needs the base.
     `base` is the SHA-256 of what the author saw, `blob` how git names it, as far as either is known.
     `encoding` says how the file is encoded if it does not say so itself. `says_end`: the content says whether
-    its last line ends with a newline; a fence cannot, so there the file's own way stays.
+    its last line ends with a newline; a fence cannot, so there the file's own way stays. `builds`: a hunk may
+    be about lines that one before it adds; else all speak of the file as it was.
     """
 
     path: str
@@ -72,6 +74,7 @@ class Wanted:
     blob: str | None = None
     encoding: str = ""
     says_end: bool = True
+    builds: bool = False
 
 
 def rows_of(lines: Iterable[str], kind: Kind) -> tuple[Row, ...]:
