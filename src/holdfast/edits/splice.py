@@ -48,7 +48,9 @@ def spliced(text: Text, fits: Sequence[Fit]) -> Text:
 
 
 def knows_endings(text: Text, fit: Fit) -> bool:
-    """Whether the author saw how the lines end: all old rows say what is there."""
+    """Whether the author says how lines end: all old rows say what is there, or there is none yet."""
+    if not any(text.endings):
+        return True
     said = [
         row.ending == text.endings[at]
         for row, at in fit.pairs
