@@ -21,7 +21,7 @@ from bench.envs import Found
 from bench.measure import REPOSITORY
 from holdfast.edits.formats import read_edit
 from holdfast.edits.places import work_out
-from holdfast.edits.render import search_replace, unified, v4a
+from holdfast.edits.render import search_replace, unified, updated, v4a
 from holdfast.errors import EditError
 
 
@@ -59,7 +59,7 @@ def blocks_of(case: Case) -> str:
 
 
 def patch_of(case: Case) -> str:
-    return v4a(case.change.path, case.unique)
+    return v4a(updated(case.change.path, case.unique))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """edit: what is cut off, unclear or mistaken for something else is refused; what is not named stays."""
 
 import json
+import subprocess
 
 import pytest
 
 from tests.cli.project import Project
 from tests.cli.test_edit import digest, edit, files, told
+from tests.cli.zygote import zygote
 
 
 @pytest.fixture
@@ -164,7 +166,8 @@ def test_a_move_counts_and_shows_only_the_lines_that_change(ws: Project) -> None
     assert shown.out == (
         "diff --git a/big b/sub/big 2\nrename from big\nrename to sub/big 2\n"
         "diff --git a/f.txt b/g.txt\nrename from f.txt\nrename to g.txt\n"
-        "--- a/f.txt\n+++ b/g.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
+        "index 4cb29ea38f70..f04eb265ebd7\n--- a/f.txt\n+++ b/g.txt\n"
+        "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
     )
     assert "would change 2 files, +1 -1" in shown.err
     linked = {one["path"]: one for one in told(edit(ws, body, "--json", action="preview"))["files"]}
@@ -230,3 +233,63 @@ def test_every_refusal_says_what_would_help(ws: Project) -> None:
     for body in (both, [{"path": "f.txt", "mode": "644", "header": ""}]):
         answer = edit(ws, json.dumps(body), "--json")
         assert all(one["guidance"] for one in told(answer)["refusals"])
+
+
+ODD = (b"caf\xe9\r\nb\r\n", b"\xef\xbb\xbfa\r\nb", "a\nb\n".encode("utf-16"), b"b\n\x1b[31m\n")
+
+
+@pytest.mark.req("R139")
+@pytest.mark.parametrize("content", ODD)
+@pytest.mark.parametrize("form", ["unified", "search-replace", "v4a"])
+def test_what_a_preview_prints_can_be_applied_whatever_the_file_is(
+    ws: Project, content: bytes, form: str
+) -> None:
+    (ws.root / "f.txt").write_bytes(content)
+    said = "f.txt\n<<<<<<< SEARCH\nb\n=======\nB\n>>>>>>> REPLACE\n"
+    wanted = content.replace(b"b", b"B")
+
+    def previewed(*words: str) -> bytes:
+        whole = ("edit", "preview", "-", "--as", form, *words)
+        done = zygote(*ws.loaded).run(whole, ws.root, ws.environment(), said.encode())
+        assert done.code == 0, done.err
+        return done.out
+
+    there, back = previewed(), previewed("--reverse")
+    assert ws.call("edit", "apply", "-", stdin=there).code == 0
+    assert (ws.root / "f.txt").read_bytes() == wanted
+    assert ws.call("edit", "apply", "-", stdin=back).code == 0
+    assert (ws.root / "f.txt").read_bytes() == content
+    if form == "unified" and b"\0" not in content:
+        subprocess.run(["git", "apply", "-"], input=there, cwd=ws.root, check=True)
+        assert (ws.root / "f.txt").read_bytes() == wanted
+
+
+def test_a_format_that_has_no_words_for_an_edit_says_so(ws: Project) -> None:
+    mode = json.dumps([{"path": "f.txt", "mode": "755"}])
+    answer = edit(ws, mode, "--as", "v4a", action="preview")
+    assert answer.code == 2
+    assert 'what becomes of "f.txt" cannot be said as v4a' in answer.err
+    assert "another format: unified, search-replace" in answer.err
+    assert edit(ws, mode, "--as", "v4a", "--json", action="preview").code == 2
+    assert edit(ws, mode, "--reverse", action="preview").out == (
+        "diff --git a/f.txt b/f.txt\nold mode 100755\nnew mode 100644\n"
+    )
+
+
+@pytest.mark.req("R139")
+def test_two_patches_in_one_text_are_both_applied(ws: Project) -> None:
+    patch = "*** Begin Patch\n*** Add File: {0}\n+{0}\n*** End Patch\n"
+    answer = edit(ws, patch.format("one") + "\nAnd then:\n\n" + patch.format("two"))
+    assert answer.code == 0, answer.err
+    assert (ws.read("one"), ws.read("two")) == ("one\n", "two\n")
+
+
+def test_a_name_with_a_line_feed_is_told_on_one_line(ws: Project) -> None:
+    answer = edit(ws, json.dumps([{"path": "a\nb\tc", "delete": True}]))
+    assert answer.err.splitlines()[0].startswith('error[out_of_scope]: path "a\\nb\\tc" has')
+    assert len([line for line in answer.err.splitlines() if not line.startswith(" ")]) == 2
+
+
+def test_forgetting_takes_names_or_a_number_and_not_both(ws: Project) -> None:
+    assert "not both" in ws.refused(2, "edit", "forget", "e-000001", "--keep", "1")
+    assert "or how many to keep" in ws.refused(2, "edit", "forget")

@@ -155,37 +155,14 @@ def swept(way: Way, base: Scene, faults: Iterable[Fault]) -> Report:
     return report
 
 
-@ways
-@pytest.mark.req("D21", "R139", "I7")
-def test_killed_at_any_call_the_next_command_leaves_all_old_or_all_new(
-    way: Way, tmp_path: Path, shim: Shim, sweep: Callable[[Report], None]
-) -> None:
-    base = lay(tmp_path / way.name, *way.before)
+def by_shim(shim: Shim, way: Way, base: Scene) -> list[Fault]:
+    """Every call that changes something, of one clean run, as a place to be killed at."""
     calls = shim.count(base.copied("clean"), *way.words)
-    assert len(calls) > 30
-    last = len(calls)
-    some = random.Random(7).sample(range(1, last - 2), 12)
-    report = swept(way, base, [shim.fault(number) for number in (*some, last - 2, last)])
-    sweep(report)
-    assert report.outcomes["mixed, then old" if way.name == "apply" else "mixed, then new"] >= 2
-    assert len(report.outcomes) >= 3
+    return [shim.fault(number) for number in range(1, len(calls) + 1)]
 
 
-@ways
-@pytest.mark.soak("kill")
-@pytest.mark.req("D21", "R139", "I7")
-def test_killed_at_every_call_the_next_command_leaves_all_old_or_all_new(
-    way: Way, tmp_path: Path, shim: Shim, sweep: Callable[[Report], None]
-) -> None:
-    base = lay(tmp_path / way.name, *way.before)
-    calls = shim.count(base.copied("clean"), *way.words)
-    report = swept(way, base, [shim.fault(number) for number in range(1, len(calls) + 1)])
-    sweep(report)
-    assert report.tried == len(calls)
-
-
-def strace_points(strace: str, way: Way, base: Scene) -> list[Fault]:
-    """Every mutating call of one clean run, as a place to be killed at."""
+def by_kernel(strace: str, way: Way, base: Scene) -> list[Fault]:
+    """The same as the kernel sees it."""
     calls = (*CALLS, "fchmod", "rmdir", "mkdirat")
     scene = base.copied("counted")
     log = scene.folder / "calls.txt"
@@ -201,25 +178,29 @@ def strace_points(strace: str, way: Way, base: Scene) -> list[Fault]:
 
 @ways
 @pytest.mark.req("D21", "R139", "I7")
-def test_killed_by_the_kernel_at_some_calls_it_is_the_same(
-    way: Way, tmp_path: Path, strace: str, sweep: Callable[[Report], None]
+def test_killed_at_any_call_the_next_command_leaves_all_old_or_all_new(
+    way: Way, tmp_path: Path, shim: Shim, strace: str, sweep: Callable[[Report], None]
 ) -> None:
     base = lay(tmp_path / way.name, *way.before)
-    points = strace_points(strace, way, base)
-    assert len(points) > 20
-    report = swept(way, base, random.Random(21).sample(points, 4))
+    points, others = by_shim(shim, way, base), by_kernel(strace, way, base)
+    assert min(len(points), len(others)) > 20
+    some = random.Random(7).sample(points[:-3], 12)
+    some += [points[-3], points[-1], *random.Random(21).sample(others, 4)]
+    report = swept(way, base, some)
     sweep(report)
-    assert report.tried == 4
+    assert report.outcomes["mixed, then old" if way.name == "apply" else "mixed, then new"] >= 2
+    assert len(report.outcomes) >= 3
 
 
 @ways
 @pytest.mark.soak("kill")
 @pytest.mark.req("D21", "R139", "I7")
-def test_killed_by_the_kernel_at_every_call_it_is_the_same(
-    way: Way, tmp_path: Path, strace: str, sweep: Callable[[Report], None]
+@pytest.mark.parametrize("how", ["shim", "strace"])
+def test_killed_at_every_call_the_next_command_leaves_all_old_or_all_new(
+    way: Way, how: str, tmp_path: Path, shim: Shim, strace: str, sweep: Callable[[Report], None]
 ) -> None:
     base = lay(tmp_path / way.name, *way.before)
-    points = strace_points(strace, way, base)
+    points = by_shim(shim, way, base) if how == "shim" else by_kernel(strace, way, base)
     report = swept(way, base, points)
     sweep(report)
     assert report.tried == len(points) > 20
@@ -262,18 +243,16 @@ def _recovered(way: Way, root: Path, told: str) -> str:
 
 
 def outage(
-    way: Way,
-    tmp_path: Path,
-    strace: str,
-    wanted: Callable[[Recording], Callable[[int], Iterable[Draw]]],
+    way: Way, tmp_path: Path, strace: str, wanted: Callable[[int], Iterable[Draw]]
 ) -> Report:
     scene = lay(tmp_path / way.name, *way.before)
     recording = recorded(strace, scene, *way.words)
     assert recording.answer.code == 0, recording.answer.err
+    assert moments(recording) > 20
     report = Report(f"D21 edit {way.name}, power", kind="power")
     with pytest.MonkeyPatch.context() as same_person:
         same_person.setenv("XDG_STATE_HOME", str(scene.folder / "home/.local/state"))
-        for cut, how in cut_states(way, recording, wanted(recording)):
+        for cut, how in cut_states(way, recording, wanted):
             report.tried += 1
             report.fired += not cut.whole
             report.work += 1
@@ -289,16 +268,12 @@ def outage(
 def test_a_power_cut_leaves_all_old_or_all_new(
     way: Way, tmp_path: Path, strace: str, sweep: Callable[[Report], None]
 ) -> None:
-    def some(recording: Recording) -> Callable[[int], Iterable[Draw]]:
-        del recording
-        return lambda number: (*ENDS, *range(3 * number, 3 * number + 6))
-
-    report = outage(way, tmp_path, strace, some)
-    sweep(report)
-    assert report.violations == []
-    assert report.outcomes["old"] >= 1
-    assert report.outcomes["new"] >= 2
-    assert report.fired >= 5
+    some = outage(way, tmp_path, strace, lambda at: (*ENDS, *range(3 * at, 3 * at + 6)))
+    sweep(some)
+    assert some.violations == []
+    assert some.outcomes["old"] >= 1
+    assert some.outcomes["new"] >= 2
+    assert some.fired >= 5
 
 
 @all_ways
@@ -307,14 +282,10 @@ def test_a_power_cut_leaves_all_old_or_all_new(
 def test_a_power_cut_at_every_moment_leaves_all_old_or_all_new(
     way: Way, tmp_path: Path, strace: str, sweep: Callable[[Report], None]
 ) -> None:
-    def every(recording: Recording) -> Callable[[int], Iterable[Draw]]:
-        assert moments(recording) > 20
-        return lambda _: (*ENDS, *range(1, 41))
-
-    report = outage(way, tmp_path, strace, every)
-    sweep(report)
-    assert report.violations == []
-    assert report.fired >= 8
+    every = outage(way, tmp_path, strace, lambda _: (*ENDS, *range(1, 41)))
+    sweep(every)
+    assert every.violations == []
+    assert every.fired >= 8
 
 
 # What somebody does between the kill and the next command, and a kernel without the one call.

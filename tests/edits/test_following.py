@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from holdfast.edits.places import digest
+from holdfast.model.digest import digest_bytes
 from tests.edits.test_places import CODE, after, block, diff, edit, level, patch, why
 
 
@@ -174,7 +174,7 @@ def test_a_formatter_in_between_does_not_matter() -> None:
 @pytest.mark.req("R141")
 def test_a_whole_file_or_a_deletion_of_what_nobody_saw_is_stale() -> None:
     for said in ({"whole": "x\n"}, {"delete": True}):
-        text = json.dumps({"edits": [{"path": "a.py", "base": digest(b"old\n"), **said}]})
+        text = json.dumps({"edits": [{"path": "a.py", "base": digest_bytes(b"old\n"), **said}]})
         assert why(text, b"new\n") == "stale"
 
 

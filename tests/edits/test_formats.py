@@ -97,6 +97,62 @@ def test_blocks_of_several_files_and_several_of_one_are_one_edit() -> None:
     }
 
 
+TWO = """diff --git {0}a.txt {1}a.txt
+index 1234567..89abcde 100644
+--- {0}a.txt
++++ {1}a.txt
+@@ -1 +1 @@
+-one
++1
+diff --git {0}b c.txt {1}b c.txt
+old mode 100644
+new mode 100755
+diff --git {0}new {1}new
+new file mode 100755
+--- /dev/null
++++ {1}new
+@@ -0,0 +1 @@
++x
+diff --git {0}gone {1}gone
+deleted file mode 100644
+--- {0}gone
++++ /dev/null
+@@ -1 +0,0 @@
+-x
+"""
+
+
+@pytest.mark.req("R140")
+@pytest.mark.parametrize("prefixes", [("a/", "b/"), ("", ""), ("i/", "w/"), ("w/", "c/")])
+def test_what_git_says_of_a_file_is_never_taken_for_the_one_before(
+    prefixes: tuple[str, str],
+) -> None:
+    files = {"a.txt": b"one\n", "b c.txt": b"b\n", "gone": b"x\n"}
+    outcome = work_out(read_edit(TWO.format(*prefixes)), files.get)
+    assert outcome.refusals == ()
+    assert [(file.path, file.after, file.mode) for file in outcome.files] == [
+        ("a.txt", b"1\n", None),
+        ("b c.txt", b"b\n", 0o755),
+        ("new", b"x\n", 0o755),
+        ("gone", None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text, what",
+    [
+        (DIFF.replace("a/a.txt", "a.txt.orig").replace("b/a.txt", "a.txt"), "names two files"),
+        (DIFF.replace("a/a.txt", "old/a.txt").replace("b/a.txt", "new/a.txt"), "names two files"),
+        (f"{DIFF}Only in new: z.txt\n", "leaves something out"),
+        (f"Only in old/sub: z.txt\n{DIFF}", "leaves something out"),
+        (f"{DIFF}Binary files old/x and new/x differ\n", "leaves something out"),
+    ],
+)
+def test_a_plain_diff_is_about_all_files_and_one_at_a_time(text: str, what: str) -> None:
+    with pytest.raises(EditError, match=what):
+        read_edit(text)
+
+
 @pytest.mark.req("R140")
 def test_git_headers_create_delete_move_and_change_modes() -> None:
     text = """diff --git a/new.sh b/new.sh
@@ -263,7 +319,7 @@ LITERAL = [
 @pytest.mark.parametrize("form", ["search-replace", "unified", "v4a", "json"])
 def test_content_stays_literal(line: str, form: str) -> None:
     from holdfast.edits.lines import Text
-    from holdfast.edits.render import hunks_between, search_replace, unified, v4a
+    from holdfast.edits.render import hunks_between, search_replace, unified, updated, v4a
 
     old, new = (
         ["above", f"{line} old", line, "below"],
@@ -273,7 +329,7 @@ def test_content_stays_literal(line: str, form: str) -> None:
     texts = {
         "search-replace": search_replace("f", hunks),
         "unified": unified("f", hunks),
-        "v4a": v4a("f", hunks),
+        "v4a": v4a(updated("f", hunks)),
         "json": json.dumps(
             {"edits": [{"path": "f", "hunks": [{"old": "\n".join(old), "new": "\n".join(new)}]}]}
         ),

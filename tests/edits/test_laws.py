@@ -1,19 +1,25 @@
-"""Laws of edits: what is done can be undone to the byte, and no format says it differently."""
+"""Laws of edits: what is done is undone by what says the contrary, and no format says it differently."""
 
 import json
+import tempfile
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from holdfast.edits.editing import Edit, apply_edit
 from holdfast.edits.formats import read_edit
-from holdfast.edits.inverse import inverted
 from holdfast.edits.lines import Text, decoded, encoded, split
 from holdfast.edits.outcome import Outcome
 from holdfast.edits.places import work_out
-from holdfast.edits.render import hunks_between, search_replace, unified, v4a
+from holdfast.edits.render import hunks_between, search_replace, unified, updated, v4a
+from holdfast.edits.retell import RETOLD, retold
+from holdfast.edits.workspace import Workspace
+from holdfast.edits.write import Report, roll_back
 from holdfast.errors import EditError
+from tests.crash.power import MEMORY
 
 WORDS = (
     "",
@@ -66,50 +72,99 @@ def test_lines_and_endings_are_all_there_is(text: str) -> None:
     assert "".join(a + b for a, b in zip(lines, endings, strict=True)) == text
 
 
+def made(workspace: Workspace, text: str, form: str | None = None) -> Report:
+    report = apply_edit(workspace, Edit(text, form, syntax="off"))
+    assert report.refusals == (), text
+    return report
+
+
+def files_in(root: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mode & 0o777)
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
 @pytest.mark.req("R139")
+@settings(max_examples=60)
 @given(CONTENT, LINES)
-def test_an_edit_and_its_inverse_leave_the_original_bytes(content: bytes, lines: list[str]) -> None:
-    files = {"f": content, "gone": b"\0", "old": content}
-    wanted = [
-        {"path": "f", "whole": "".join(f"{line}\n" for line in lines)},
-        {"path": "new", "create": "x"},
-        {"path": "gone", "delete": True},
-        {"path": "old", "move": "dir/name", "hunks": []},
-    ]
-    outcome = work_out(read_edit(json.dumps({"edits": wanted})), files.get)
-    after = applied(outcome, files)
-    back = work_out(inverted(outcome, files.get), after.get)
-    assert applied(back, after) == files
+def test_an_edit_said_the_other_way_round_takes_it_back(content: bytes, lines: list[str]) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
+        root, state = Path(place, "root"), Path(place, "state")
+        root.mkdir()
+        for name in ("f", "old"):
+            (root / name).write_bytes(content)
+        (root / "gone").write_bytes(b"caf\xe9\r\n")
+        (root / "gone").chmod(0o755)
+        before = files_in(root)
+        wanted = [
+            {"path": "f", "whole": "".join(f"{line}\n" for line in lines)},
+            {"path": "new", "create": "x", "mode": "755"},
+            {"path": "gone", "delete": True},
+            {"path": "old", "move": "dir/name", "hunks": []},
+        ]
+        workspace = Workspace(str(root), state=str(state))
+        report = made(workspace, json.dumps({"edits": wanted}))
+        after = files_in(root)
+        made(workspace, retold(report.files, "unified", reverse=True))
+        assert files_in(root) == before
+        made(workspace, retold(report.files, "unified"))
+        assert files_in(root) == after
 
 
 @pytest.mark.req("R139")
 @pytest.mark.parametrize(
-    "edits, files",
+    "edits, files, forms",
     [
-        ([{"path": "a", "move": "b"}, {"path": "b", "move": "a"}], {"a": b"A\n", "b": b"\0"}),
-        ([{"path": "a", "move": "A", "hunks": [{"old": "x\n", "new": "y\n"}]}], {"a": b"w\nx\n"}),
-        ([{"path": "a", "whole": ""}], {"a": b"\xef\xbb\xbfx\r\ny"}),
-        ([{"path": "a", "delete": True}], {"a": b"\xff\0"}),
-        ([{"path": "a", "create": "x\n"}], {"a": b""}),
-        ([{"path": "a", "header": "# h\n"}], {"a": "#!x\né".encode("utf-16")}),
+        ([{"path": "a", "move": "b"}, {"path": "b", "move": "a"}], {"a": b"A\n", "b": b"B\n"}, 2),
+        ([{"path": "a", "move": "c", "hunks": [{"old": "x", "new": "y"}]}], {"a": b"w\nx\n"}, 2),
+        ([{"path": "a", "whole": ""}], {"a": b"\xef\xbb\xbfx\r\ny"}, 3),
+        ([{"path": "a", "delete": True}], {"a": b"a\n"}, 2),
+        ([{"path": "a", "delete": True}], {"a": b"\xff\0"}, 1),
+        ([{"path": "a", "create": "x\n"}], {"a": b""}, 3),
+        ([{"path": "a", "create": "x\n"}], {}, 3),
+        ([{"path": "a", "mode": "755"}], {"a": b"x\n"}, 1),
+        ([{"path": "a", "mode": "600"}], {"a": b"x\n"}, 0),
+        ([{"path": "a", "header": "# h\n"}], {"a": "#!x\né".encode("utf-16")}, 3),
+        ([{"path": "a", "header": "# h\n"}], {"a": b"\xef\xbb\xbfx\n"}, 3),
+        ([{"path": "a", "hunks": [{"old": "x", "new": "y"}]}], {"a": b"x\r\nz\n\nx1"}, 3),
     ],
 )
-def test_whatever_is_done_to_files_is_undone(
-    edits: list[dict[str, object]], files: dict[str, bytes]
+def test_a_format_says_the_same_or_that_it_cannot(
+    tmp_path: Path, edits: list[dict[str, object]], files: dict[str, bytes], forms: int
 ) -> None:
-    outcome = work_out(read_edit(json.dumps({"edits": edits})), files.get)
-    after = applied(outcome, files)
-    assert after != files
-    assert applied(work_out(inverted(outcome, files.get), after.get), after) == files
+    (tmp_path / "root").mkdir()
+    for path, content in files.items():
+        (tmp_path / "root" / path).write_bytes(content)
+    workspace = Workspace(str(tmp_path / "root"), state=str(tmp_path / "state"))
+    before = files_in(tmp_path / "root")
+    report = made(workspace, json.dumps({"edits": edits}))
+    after = files_in(tmp_path / "root")
+    roll_back(workspace, "last")
+    able = 0
+    for form in RETOLD:
+        with suppress(EditError):
+            said = retold(report.files, form)
+            made(workspace, said, form)
+            assert files_in(tmp_path / "root") == after, form
+            roll_back(workspace, "last")
+            able += 1
+    assert able == forms
+    assert files_in(tmp_path / "root") == before
 
 
-def test_undoing_keeps_what_others_did_meanwhile() -> None:
-    files = {"a": b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"}
-    said = json.dumps({"edits": [{"path": "a", "hunks": [{"old": "2\n", "new": "two\n"}]}]})
-    outcome = work_out(read_edit(said), files.get)
-    now = {"a": applied(outcome, files)["a"].replace(b"9\n", b"nine\n")}
-    back = applied(work_out(inverted(outcome, files.get), now.get), now)
-    assert back == {"a": files["a"].replace(b"9\n", b"nine\n")}
+def test_taking_back_keeps_what_others_did_meanwhile(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_text("1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+    workspace = Workspace(str(tmp_path), state=str(tmp_path / "state"))
+    said = json.dumps([{"path": "a", "hunks": [{"old": "2\n", "new": "two\n"}]}])
+    report = made(workspace, said)
+    file.write_text("0\n" + file.read_text().replace("9\n", "nine\n"))
+    for form in RETOLD:
+        made(workspace, retold(report.files, form, reverse=True), form)
+        assert file.read_text() == "0\n1\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+        roll_back(workspace, "last")
 
 
 @pytest.mark.req("R139")
@@ -131,8 +186,13 @@ def test_three_formats_say_one_change(
     hunks = hunks_between(before, after, unique=True)
     if not hunks:
         return
-    for render, form in ((unified, "unified"), (search_replace, "search-replace"), (v4a, "v4a")):
-        said = read_edit(render("f", hunks), form)
+    texts = {
+        "unified": unified("f", hunks),
+        "search-replace": search_replace("f", hunks),
+        "v4a": v4a(updated("f", hunks)),
+    }
+    for form, text in texts.items():
+        said = read_edit(text, form)
         outcome = work_out(said, files.get, {"f": content})
         assert applied(outcome, files) == {"f": wanted}, form
 

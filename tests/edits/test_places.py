@@ -7,8 +7,9 @@ import pytest
 
 from holdfast.edits.formats import read_edit
 from holdfast.edits.outcome import Outcome, Planned
-from holdfast.edits.places import digest, work_out
+from holdfast.edits.places import work_out
 from holdfast.errors import EditError
+from holdfast.model.digest import digest_bytes
 
 CODE = b"""import os
 
@@ -46,7 +47,7 @@ def after(text: str, content: bytes, base: bytes | None = None) -> bytes | None:
     outcome = edit(text, content, base)
     assert outcome.refusals == ()
     (file,) = outcome.files
-    assert (file.path, file.before) == ("a.py", digest(content))
+    assert (file.path, file.before) == ("a.py", digest_bytes(content))
     return file.after
 
 
@@ -94,6 +95,13 @@ def test_a_line_number_chooses_in_the_file_that_the_author_saw() -> None:
     assert edit(named, CODE).refusals[0].why == "ambiguous"  # another file than the diff is of
     blob = hashlib.sha1(b"blob %d\0%b" % (len(CODE), CODE)).hexdigest()[:7]
     assert after(named.replace("f6cf8c9", blob), CODE) == wanted
+
+
+@pytest.mark.parametrize("name", ["", "f6", "F6CF8C9", "0000000"])
+def test_a_diff_that_does_not_say_what_its_author_saw_is_no_proof_of_it(name: str) -> None:
+    head = f"diff --git a/a.py b/a.py\nindex {name}..0000000 100644\n"
+    twice = diff("@@ -11,1 +11,1 @@\n-    return value\n+    return 0\n")
+    assert why(head + twice, CODE) == "ambiguous"
 
 
 def test_neighbours_that_were_moved_as_far_choose() -> None:
@@ -452,7 +460,7 @@ def test_move_with_and_without_a_change() -> None:
     text = f"{head}@@\n-import os\n+import re\n*** End Patch\n"
     outcome = edit(text, CODE)
     assert outcome.files == (
-        Planned("a.py", digest(CODE), None, None, ("deleted",)),
+        Planned("a.py", digest_bytes(CODE), None, None, ("deleted",)),
         Planned("b.py", None, CODE.replace(b"os", b"re"), None, ("exact",), moved_from="a.py"),
     )
     assert why(text, {"a.py": CODE, "b.py": b"there\n"}) == "exists"
@@ -470,8 +478,8 @@ def test_two_files_can_change_places() -> None:
     outcome = edit(text, {"a": b"A", "b": b"B"})
     assert outcome.refusals == ()
     assert {file.path: (file.before, file.after) for file in outcome.files} == {
-        "a": (digest(b"A"), b"B"),
-        "b": (digest(b"B"), b"A"),
+        "a": (digest_bytes(b"A"), b"B"),
+        "b": (digest_bytes(b"B"), b"A"),
     }
 
 
@@ -479,7 +487,7 @@ def test_two_files_can_change_places() -> None:
 def test_delete_only_what_was_seen() -> None:
     text = diff("@@ -1,2 +0,0 @@\n-a\n-b\n").replace("b/a.py", "/dev/null")
     assert edit(text, b"a\nb\n").files == (
-        Planned("a.py", digest(b"a\nb\n"), None, None, ("deleted",)),
+        Planned("a.py", digest_bytes(b"a\nb\n"), None, None, ("deleted",)),
     )
     assert why(text, b"a\nb\nc\n") == "stale"
     assert why(text, {}) == "missing"

@@ -24,6 +24,7 @@ from holdfast.cli.place import json_option
 from holdfast.config.settings import read_protected
 from holdfast.edits.editing import Edit, Saw, Syntax, apply_edit, preview_edit
 from holdfast.edits.formats import FORMS
+from holdfast.edits.retell import RETOLD
 from holdfast.edits.scope import MOST_FILES, MOST_LINES, Scope
 from holdfast.edits.workspace import Workspace, cut_short_by_others
 from holdfast.edits.write import forget_edits, history, recover_workspace, roll_back
@@ -144,17 +145,49 @@ def apply(
     file: str, *, dry_run: bool, as_json: bool, root: str, state: str | None, **words: object
 ) -> int:
     """Make an edit, all files or none, and keep it so that it can be taken back."""
-    return _edit(file, root, state, words, only_look=dry_run, as_json=as_json)
+    workspace, wish = _workspace(root, state, _scope(root, words)), _wish(file, words)
+    if dry_run:
+        report = preview_edit(workspace, wish)
+        tell_preview(report, as_json=as_json)
+    else:
+        report = apply_edit(workspace, wish)
+        tell_report(report, _where_words(root, state), as_json=as_json)
+    return 1 if report.refusals else 0
 
 
 @edit.command("preview", epilog="\b\nExample:\n  holdfast edit preview change.diff")
 @click.argument("file", default="-", metavar="[FILE|-]")
+@click.option(
+    "--as",
+    "told_as",
+    type=click.Choice(RETOLD),
+    default=RETOLD[0],
+    help="Show the edit in this format.",
+    show_default=True,
+)
+@click.option("--reverse", is_flag=True, help="Show the edit that would take it back.")
 @_what
 @_where
 @json_option
-def preview(file: str, *, as_json: bool, root: str, state: str | None, **words: object) -> int:
-    """Show what an edit would change, as a unified diff; nothing is written."""
-    return _edit(file, root, state, words, only_look=True, as_json=as_json)
+def preview(
+    file: str,
+    *,
+    told_as: str,
+    reverse: bool,
+    as_json: bool,
+    root: str,
+    state: str | None,
+    **words: object,
+) -> int:
+    """Show what an edit would change, as a unified diff; nothing is written.
+
+    What is shown can be applied: it says the places that were found, whatever format the edit came in.
+    """
+    report = preview_edit(_workspace(root, state, _scope(root, words)), _wish(file, words))
+    if as_json and (reverse or told_as != RETOLD[0]):
+        raise UsageError("--json has the diff of each file alone", hint="leave --json out")
+    tell_preview(report, told_as, reverse=reverse, as_json=as_json)
+    return 1 if report.refusals else 0
 
 
 @edit.command("rollback", epilog="\b\nExample:\n  holdfast edit rollback last")
@@ -199,31 +232,16 @@ def forget(
     return 0
 
 
-def _edit(
-    file: str,
-    root: str,
-    state: str | None,
-    words: Mapping[str, object],
-    *,
-    only_look: bool,
-    as_json: bool,
-) -> int:
-    workspace = _workspace(root, state, _scope(root, words))
+def _wish(file: str, words: Mapping[str, object]) -> Edit:
     base, seen, form = words["base"], words["seen"], words["form"]
     assert isinstance(base, tuple)
-    wish = Edit(
+    return Edit(
         _text(file),
         str(form) if form else None,
         _saw(base, str(seen) if seen else None),
         _SYNTAX[str(words["syntax"])],
         bool(words["if_unchanged"]),
     )
-    report = preview_edit(workspace, wish) if only_look else apply_edit(workspace, wish)
-    if only_look:
-        tell_preview(report, as_json=as_json)
-    else:
-        tell_report(report, _where_words(root, state), as_json=as_json)
-    return 1 if report.refusals else 0
 
 
 _SYNTAX: Mapping[str, Syntax] = {"warn": "warn", "refuse": "refuse", "off": "off"}

@@ -3,35 +3,60 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
 
 from holdfast.cli.again import out_next
 from holdfast.cli.measure import count, moment
 from holdfast.cli.say import out, out_edit, out_json, talk
+from holdfast.edits.apply import Recovered
 from holdfast.edits.journal import Journal, Row
-from holdfast.edits.keeping import Ended, Kept
+from holdfast.edits.keeping import Kept
 from holdfast.edits.outcome import Refusal
+from holdfast.edits.retell import RETOLD, retold
 from holdfast.edits.tree import quoted
 from holdfast.edits.write import FileEdit, Report, count_files
+from holdfast.errors import EditError, UsageError
 from holdfast.model.digest import Json
+from holdfast.model.text import one_line
 
 _SCHEMA = "holdfast.edit/1"
 _FEW = 3
 _TOLD = 20  # refusals, in words
 
 
-def tell_preview(report: Report, *, as_json: bool) -> None:
-    """The unified diff of an edit, and beside it what stands in its way."""
+def tell_preview(
+    report: Report, told_as: str = RETOLD[0], *, reverse: bool = False, as_json: bool
+) -> None:
+    """An edit as it would be made, in a format that says it, and beside it what stands in its way."""
     if as_json:
         out_json(_report_json(report, "preview"))
-    else:
-        shown = [file for file in report.files if file.diff and not report.refusals]
-        for file in shown:
-            for line in file.diff.removesuffix("\n").split("\n"):
-                out_edit(line)
+    elif not report.refusals:
+        _show(_told(report, told_as, reverse=reverse))
     _tell_beside(report)
     if not report.refusals:
         talk(f"would change {_total(report.files)}" if report.files else "nothing to change")
+
+
+def _told(report: Report, told_as: str, *, reverse: bool) -> str:
+    if told_as == RETOLD[0] and not reverse:
+        return "".join(file.diff for file in report.files)
+    try:
+        return retold(report.files, told_as, reverse=reverse)
+    except EditError as error:
+        raise UsageError(error.message, hint=error.hint) from error
+
+
+def _show(text: str) -> None:
+    """To the byte, so that it can be applied; on a terminal as text that does nothing to it."""
+    if sys.stdout is None:
+        return
+    if not sys.stdout.isatty():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+        return
+    for line in text.split("\n")[:-1]:
+        out_edit(line)
 
 
 def tell_report(report: Report, where: str, *, as_json: bool) -> None:
@@ -91,7 +116,7 @@ def tell_forgotten(keys: Sequence[str], *, as_json: bool) -> None:
         out(f"forgot {count(len(keys), 'edit')}")
 
 
-def tell_recovered(ended: Sequence[Ended], others: Sequence[str]) -> None:
+def tell_recovered(ended: Sequence[Recovered], others: Sequence[str]) -> None:
     """What an earlier command was ended in the middle of; `others` are places where it was not ours."""
     for one in ended:
         talk(f"an earlier command was ended in the middle of {one.key}: it was undone")
@@ -110,9 +135,9 @@ def tell_recovered(ended: Sequence[Ended], others: Sequence[str]) -> None:
 
 def _tell_beside(report: Report) -> None:
     for warning in report.warnings:
-        talk(f"warning: {warning}")
+        talk(f"warning: {one_line(warning)}")
     for refusal in report.refusals[:_TOLD]:
-        talk(f"error[{refusal.why}]: {_place(refusal)}{refusal.message}")
+        talk(f"error[{refusal.why}]: {one_line(_place(refusal) + refusal.message)}")
         for line in refusal.guidance.splitlines():
             talk(f"  {line}")
     if len(report.refusals) > _TOLD:

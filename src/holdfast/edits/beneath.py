@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import hashlib
 import os
 import stat
 import sys
@@ -26,6 +25,7 @@ from holdfast.edits.tree import (
     split_path,
 )
 from holdfast.errors import EditError
+from holdfast.model.digest import digest_bytes
 
 _OPENAT2 = 437  # the same on every architecture
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
@@ -74,7 +74,7 @@ def read_at(root_fd: int, path: str) -> Seen | None:
                 raise EditError(f"{quoted(path)} has more than {MOST_BYTES} bytes")
             content = b"".join(chunks(descriptor))
             mode, links = stat.S_IMODE(status.st_mode), status.st_nlink
-            return Seen(content, hashlib.sha256(content).hexdigest(), mode, links)
+            return Seen(content, digest_bytes(content), mode, links)
 
 
 def open_parent(root_fd: int, parts: Sequence[str]) -> int:

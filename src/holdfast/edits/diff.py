@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import NamedTuple
 
@@ -11,6 +12,13 @@ from holdfast.edits.render import Lines, hunks_of, numbered
 
 _NAMED_APART = re.compile(r'["\\\x00-\x1f\x7f]')
 _NO_FILE = "/dev/null"
+_NAME = 12  # digits of a name
+
+
+def blob_name(content: bytes) -> str:
+    """How git names a content."""
+    whole = b"blob %d\0%b" % (len(content), content)
+    return hashlib.sha1(whole, usedforsecurity=False).hexdigest()
 
 
 class Stat(NamedTuple):
@@ -57,6 +65,7 @@ def difference(
     if None in shown:
         head.append(f"Binary files {names[0]} and {names[1]} differ")
         return Difference("\n".join(head) + "\n", stat)
+    head.append(f"index {_shortened(old)}..{_shortened(new)}")
     if found:
         ends = ["\t" if " " in name else "" for name in names]
         head += [f"--- {names[0]}{ends[0]}", f"+++ {names[1]}{ends[1]}"]
@@ -78,6 +87,11 @@ def _head(
     if source is not None:
         head += [f"rename from {_quoted(source)}", f"rename to {_quoted(path)}"]
     return head
+
+
+def _shortened(content: bytes | None) -> str:
+    """The beginning of git's name of a content: who reads the diff can tell whether the file is that one."""
+    return "0" * _NAME if content is None else blob_name(content)[:_NAME]
 
 
 def _quoted(name: str) -> str:

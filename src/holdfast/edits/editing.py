@@ -8,7 +8,6 @@ difference.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,6 +40,7 @@ from holdfast.edits.write import (
     write,
 )
 from holdfast.errors import EditError
+from holdfast.model.digest import digest_bytes
 from holdfast.model.glob import parents
 
 _FEW = 5
@@ -253,7 +253,7 @@ def _compared(workspace: Workspace, saw: Saw, wanted: Wanted, reading: _Reading)
     content = saw.contents.get(wanted.path)
     digest = saw.digests.get(wanted.path, wanted.base)
     if content is not None:
-        digest = hashlib.sha256(content).hexdigest()
+        digest = digest_bytes(content)
     elif digest is not None and digest != (found.digest if found else None):
         content = image_of(workspace.journals, digest)
     elif digest is None and wanted.path in saw.digests:

@@ -8,7 +8,6 @@ between, it is finished by `recover_all`.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from holdfast.edits.apply import Conflict, Site, bring_back, bring_forward, recover
+from holdfast.edits.apply import Recovered, Site, bring_back, bring_forward, recover
 from holdfast.edits.change import in_the_way
 from holdfast.edits.journal import (
     Journal,
@@ -40,6 +39,7 @@ from holdfast.edits.tree import (
     split_path,
 )
 from holdfast.errors import EditError, HoldfastError, IntegrityError
+from holdfast.model.digest import digest_bytes
 
 State = Literal["applied", "rolled back", "in conflict", "unfinished"]
 _KEY = re.compile(r"e-[0-9]{6,}-[0-9a-f]{8}")
@@ -60,14 +60,6 @@ class Kept:
     state: State
     when: float
     rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """An edit that a crash had cut short and that was brought to its end: back, unless in conflict."""
-
-    key: str
-    conflicts: tuple[Conflict, ...]
 
 
 def keep(journal_dir: str, key: str) -> None:
@@ -111,7 +103,7 @@ def image_of(journal_dir: str, digest: str) -> bytes | None:
             for image in (row.after, row.before):
                 if image is not None and image.digest == digest:
                     found = _staged(journal_dir, edit.key, image.staged)
-                    if found is not None and hashlib.sha256(found).hexdigest() == digest:
+                    if found is not None and digest_bytes(found) == digest:
                         return found
     return None
 
@@ -187,16 +179,13 @@ def _is_as_left(root_fd: int, row: Row) -> bool:
     return (found.digest, found.mode, found.links) == (row.after.digest, row.after.mode, 1)
 
 
-def recover_all(root: str, journal_dir: str) -> list[Ended]:
+def recover_all(root: str, journal_dir: str) -> list[Recovered]:
     """Bring what a crash cut short to its end: an edit that did not count yet, back; so one half back."""
     for edit in kept(journal_dir):
         images = [image for row in edit.rows for image in (row.before, row.after) if image]
         if edit.state == "unfinished" and any(image.mode & ~0o777 for image in images):
             raise IntegrityError(f"the edit {quoted(edit.key)} has a mode that no edit has")
-    ended = [
-        Ended(found.key, found.conflicts)
-        for found in recover(root, journal_dir, committed=lambda _: False)
-    ]
+    ended = recover(root, journal_dir, committed=lambda _: False)
     with outside_world(f"recover edits in {quoted(root)}"), opened(open_root(root)) as root_fd:
         for key in keys_in(journal_dir):
             place = place_of(journal_dir, key)
@@ -204,7 +193,7 @@ def recover_all(root: str, journal_dir: str) -> list[Ended]:
                 journal = read_journal(place, "undoing.json")
                 conflicts = bring_back(Site(root_fd, place), journal)
                 mark(place, "undoing.json", "settled.json" if conflicts else "undone.json")
-                ended.append(Ended(key, conflicts))
+                ended.append(Recovered(key, forward=False, conflicts=conflicts))
     return ended
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.edits.effort import MOST_LINES
 from holdfast.edits.outcome import Why
@@ -17,6 +17,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+MARK = "\ufeff"
 _WIDE = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _DECLARED = re.compile(rb"coding[:=][ \t]*([-\w.]+)|<\?xml[^>]*\bencoding=[\"']([-\w.]+)")
 _FIRST = 400  # bytes in which a file says how it is encoded
@@ -45,6 +46,14 @@ class Text:
     def usual(self) -> str:
         """The ending that most lines have."""
         return max(("\n", "\r\n", "\r"), key=self.endings.count)
+
+
+def unmarked(text: Text) -> Text:
+    """The same file with its byte order mark as the first character of its first line: what diffs show."""
+    if not text.mark:
+        return text
+    first, *others = text.lines or [""]
+    return replace(text, lines=[MARK + first, *others], endings=text.endings or [""], mark=b"")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from holdfast.edits.compare import spans
+from holdfast.edits.diff import blob_name
 from holdfast.edits.effort import MOST_STEPS, Effort, TooMuchError
 from holdfast.edits.guidance import explained, mentioned, reason
-from holdfast.edits.lines import Text, Unreadable, decoded, encoded
+from holdfast.edits.lines import MARK, Text, Unreadable, decoded, encoded, unmarked
 from holdfast.edits.merging import merge_edit, merge_whole
 from holdfast.edits.outcome import Level, Outcome, Planned, Refusal, Why
 from holdfast.edits.placing import Board, Trouble, place_all
@@ -18,6 +18,7 @@ from holdfast.edits.sheet import Sheet
 from holdfast.edits.splice import rewritten, spliced
 from holdfast.edits.wanted import Hunk, Wanted
 from holdfast.errors import EditError
+from holdfast.model.digest import digest_bytes
 
 _EXPLAINED = 20  # refusals that come with what would help; the others are only named
 Read = Callable[[str], bytes | None]
@@ -82,10 +83,6 @@ def work_out(
     return Outcome(tuple(work.files.values()), skipped=tuple(work.skipped))
 
 
-def digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def _work_out_file(work: _Work, wanted: Wanted) -> None:
     present = work.read(wanted.path)
     if wanted.operation == "create":
@@ -103,12 +100,7 @@ def _work_out_file(work: _Work, wanted: Wanted) -> None:
         return
     after: bytes | None = present
     levels: tuple[Level, ...] = ()
-    if wanted.operation == "replace":
-        if wanted.base != digest(present):
-            work.refuse(wanted.path, "stale", "the file is no longer what was to be replaced")
-            return
-        after, levels = wanted.content, ("whole",)
-    elif wanted.hunks or wanted.operation in {"whole", "header"}:
+    if wanted.hunks or wanted.operation in {"whole", "header"}:
         after, levels = _changed(work, wanted, present)
     if after is not None:
         _plan(work, wanted, present, after, levels)
@@ -120,14 +112,14 @@ def _plan(
     if wanted.to is None:
         if after == present and wanted.mode is None:
             return
-        work.plan(Planned(wanted.path, digest(present), after, wanted.mode, levels))
+        work.plan(Planned(wanted.path, digest_bytes(present), after, wanted.mode, levels))
         return
     there = None if wanted.to in work.leaving else work.read(wanted.to)
     if there is not None and not _is_same_name(wanted.path, wanted.to, present, there):
         work.refuse(wanted.path, "exists", f"there is a file at '{wanted.to}' already")
         return
-    work.plan(Planned(wanted.path, digest(present), None, None, ("deleted",)))
-    before = digest(work.read(wanted.to) or b"") if wanted.to in work.leaving else None
+    work.plan(Planned(wanted.path, digest_bytes(present), None, None, ("deleted",)))
+    before = digest_bytes(work.read(wanted.to) or b"") if wanted.to in work.leaving else None
     work.plan(Planned(wanted.to, before, after, wanted.mode, levels, moved_from=wanted.path))
 
 
@@ -143,13 +135,13 @@ def _create(work: _Work, wanted: Wanted, present: bytes | None) -> None:
         guidance = "to change it, say which of its lines; to replace it, give it whole"
         work.refuse(wanted.path, "exists", "there is a file already", guidance)
     else:
-        before = None if present is None else digest(present)
+        before = None if present is None else digest_bytes(present)
         level: Level = "created" if present is None else "whole"
         work.plan(Planned(wanted.path, before, wanted.content, wanted.mode, (level,)))
 
 
 def _delete(work: _Work, wanted: Wanted, present: bytes) -> None:
-    if wanted.base not in {None, digest(present)}:
+    if wanted.base not in {None, digest_bytes(present)}:
         work.refuse(wanted.path, "stale", "the file is no longer what was to be deleted")
         return
     if wanted.hunks:
@@ -158,7 +150,7 @@ def _delete(work: _Work, wanted: Wanted, present: bytes) -> None:
         if isinstance(text, Unreadable) or [*text.lines] != said:
             work.refuse(wanted.path, "stale", "the file is no longer what was to be deleted")
             return
-    work.plan(Planned(wanted.path, digest(present), None, None, ("deleted",)))
+    work.plan(Planned(wanted.path, digest_bytes(present), None, None, ("deleted",)))
 
 
 # Changes of a file's lines.
@@ -189,7 +181,7 @@ def _changed(work: _Work, wanted: Wanted, present: bytes) -> tuple[bytes | None,
 def _base_of(work: _Work, wanted: Wanted, present: bytes) -> Text | None:
     """What the author saw, if it is known and is not what is there."""
     content = work.bases.get(wanted.path)
-    if content is None or content == present or wanted.base not in {None, digest(content)}:
+    if content is None or content == present or wanted.base not in {None, digest_bytes(content)}:
         return None
     text = decoded(content, wanted.encoding)
     return None if isinstance(text, Unreadable) else text
@@ -198,16 +190,10 @@ def _base_of(work: _Work, wanted: Wanted, present: bytes) -> Text | None:
 def _is_base(work: _Work, wanted: Wanted, present: bytes) -> bool:
     """Whether the author is known to have seen what is there."""
     if wanted.base is not None:
-        return wanted.base == digest(present)
+        return wanted.base == digest_bytes(present)
     if wanted.path in work.bases:
         return work.bases[wanted.path] == present
-    return wanted.blob is not None and _blob(present).startswith(wanted.blob)
-
-
-def _blob(content: bytes) -> str:
-    """How git names a content."""
-    whole = b"blob %d\0%b" % (len(content), content)
-    return hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+    return wanted.blob is not None and blob_name(present).startswith(wanted.blob)
 
 
 def _edited(
@@ -219,6 +205,8 @@ def _edited(
     work.skipped += [(wanted.path, number) for number in sorted(idle)]
     if not hunks:
         return text, ()
+    if any(row.text.startswith(MARK) for hunk in hunks for row in hunk.rows):
+        text, base = unmarked(text), None if base is None else unmarked(base)
     seen = None
     if base is not None:
         seen = _placed(Board(hunks, Sheet(base.lines, work.effort), is_base=True))
@@ -290,7 +278,7 @@ def _replaced(
         found = merge_whole(new, text, base)
         if found is not None:
             return found, ("merged",)
-    if base is not None or wanted.base not in {None, digest(present)}:
+    if base is not None or wanted.base not in {None, digest_bytes(present)}:
         guidance = "read it again; what was changed since would be lost"
         work.refuse(wanted.path, "stale", "the file is no longer what its author saw", guidance)
         return None, ()

@@ -8,7 +8,6 @@ it was about. If one of them looks otherwise since, the edit is new.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from dataclasses import asdict, dataclass
 
 from holdfast.edits.outcome import Refusal
 from holdfast.edits.tree import open_root, opened, outside_world, write_file
+from holdfast.model.digest import digest_bytes
 
 MOST_KEPT = 200
 _FOLDER = "refused"
@@ -34,7 +34,7 @@ class Refused:
 def edit_digest(*decisive: object) -> str:
     """The digest of an edit and of all that decides about it; each must show all that it is."""
     body = "\0".join(repr(one) for one in decisive)
-    return hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest()
+    return digest_bytes(body.encode(errors="surrogatepass"))
 
 
 def recall(state: str, digest: str, now: Callable[[str], str | None]) -> Refused | None:

@@ -104,13 +104,28 @@ def search_replace(path: str, hunks: Sequence[Hunk]) -> str:
     return "\n".join(parts)
 
 
-def v4a(path: str, hunks: Sequence[Hunk], *, new_path: str | None = None) -> str:
-    """A V4A patch."""
+def v4a(*sections: str) -> str:
+    """A V4A patch of one section for each file."""
+    return f"*** Begin Patch\n{''.join(sections)}*** End Patch\n"
+
+
+def updated(path: str, hunks: Sequence[Hunk], new_path: str | None = None) -> str:
+    """The section of a file that changes, and may move."""
     move = f"*** Move to: {new_path}\n" if new_path else ""
     body = "".join(
         "@@\n" + "".join(f"{row.kind}{_plain(row)}" for row in hunk.rows) for hunk in hunks
     )
-    return f"*** Begin Patch\n*** Update File: {path}\n{move}{body}*** End Patch\n"
+    return f"*** Update File: {path}\n{move}{body}"
+
+
+def added(path: str, rows: Sequence[Row]) -> str:
+    """The section of a file that is new."""
+    return f"*** Add File: {path}\n" + "".join(f"+{_plain(row)}" for row in rows)
+
+
+def deleted(path: str) -> str:
+    """The section of a file that goes."""
+    return f"*** Delete File: {path}\n"
 
 
 def _plain(row: Row) -> str:

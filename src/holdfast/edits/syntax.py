@@ -70,9 +70,10 @@ def _worse(file: Planned, before: bytes | None) -> tuple[str, int] | None:
     if len(now) <= count:
         return None
     lines = ", ".join(map(str, now[:_FEW]))
+    where = f"the error is at line {lines}" if len(now) == 1 else f"errors are at the lines {lines}"
     more = len(now) - count
     what = "error" if more == 1 else "errors"
-    return f"would have {more} more {what} of syntax; errors are at the lines {lines}", now[0]
+    return f"would have {more} more {what} of syntax; {where}", now[0]
 
 
 def error_lines(path: str, content: bytes) -> list[int] | None:

@@ -18,18 +18,26 @@ from holdfast.errors import EditError
 _HUNK = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@+ ?(.*)$")
 _DIGITS = 18  # of a number that a file could have
 _LOOSE = re.compile(r"@@(?: *\.\.\. *|[-+\d, ]*)(?:@@ ?(.*))?$")
-_GIT = re.compile(r"diff --git (\"?)a/")
+_INDEX = re.compile(r"index ([0-9a-f]{7,64})\.\.")
+_GIT = "diff --git "
+_LEFT_OUT = re.compile(r"Only in [^:]+: \S+$|(?:Binary files|Files) .+ and .+ differ$")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _LAST = "377"  # the highest byte, in octal digits
 _NOTHING = "/dev/null"
+_LETTERS = frozenset("abciow12")  # that git puts before the two names of a file, each with a slash
+_LEAVE_OUT = "write it with diff -N, or with git; binary files are given another way"
 _EXECUTABLE, _PLAIN = 0o755, 0o644
 
 
 @dataclass(slots=True)
 class _File:
-    """A file while its headers and hunks are read. `is_headed`: git named it, and `---` may still come."""
+    """A file while its headers and hunks are read. `is_headed`: git named it, and `---` may still come.
+
+    `prefixes` are what its two names begin with, as far as the header of git tells.
+    """
 
     is_headed: bool = False
+    prefixes: tuple[str, str] | None = None
     old: str = ""
     new: str = ""
     source: str = ""  # of `rename from`, without a prefix
@@ -44,7 +52,7 @@ class _File:
 
 def is_unified(lines: Sequence[str]) -> bool:
     return any(
-        _GIT.match(line)
+        line.startswith(_GIT)
         or _HUNK.match(line.rstrip("\r"))
         or (line.startswith("--- ") and after.startswith("+++ "))
         for line, after in zip_longest(lines, lines[1:], fillvalue="")
@@ -57,11 +65,10 @@ def read_unified(lines: Sequence[str]) -> Iterator[Wanted]:
     at = 0
     while at < len(lines):
         line = lines[at].rstrip("\r")
-        if _GIT.match(line):
+        if line.startswith(_GIT):
             if file is not None:
                 yield _finished(file)
-            file = _File(is_headed=True)
-            file.old, file.new = _git_paths(line)
+            file = _headed(line)
         elif _is_header(lines, at):
             if file is None or not file.is_headed:
                 if file is not None:
@@ -79,8 +86,10 @@ def read_unified(lines: Sequence[str]) -> Iterator[Wanted]:
             raise EditError(
                 f"line {at + 1} of the diff belongs to no file", hint="add '--- PATH', '+++ PATH'"
             )
-        elif file is not None:
+        elif file is not None and not file.hunks:
             _extend(file, line)
+        elif _LEFT_OUT.match(line):
+            raise EditError(f"the diff leaves something out: '{line[:80]}'", hint=_LEAVE_OUT)
         at += 1
     if file is None:
         raise EditError("the diff names no file", hint="begin with '--- PATH' and '+++ PATH'")
@@ -93,8 +102,7 @@ def _is_header(lines: Sequence[str], at: int) -> bool:
 
 def _extend(file: _File, line: str) -> None:
     """The lines that git puts between the names and the hunks."""
-    word, _, rest = line.partition(" ")
-    if word == "copy":
+    if line.startswith("copy "):
         raise EditError(f"the diff copies '{_plain(file)[0]}'", hint="create the copy instead")
     if line.startswith("rename from "):
         file.source = _unquoted(line.removeprefix("rename from "))
@@ -108,8 +116,8 @@ def _extend(file: _File, line: str) -> None:
         file.deleted |= line.startswith("deleted")
         if not file.deleted:
             file.mode = _EXECUTABLE if digits.endswith("755") else _PLAIN
-    elif word == "index" and ".." in rest:
-        file.blob = rest.split("..", maxsplit=1)[0]
+    elif named := _INDEX.match(line):
+        file.blob = named[1]
     elif line.startswith(("Binary files ", "GIT binary patch")):
         file.binary = True
 
@@ -117,17 +125,33 @@ def _extend(file: _File, line: str) -> None:
 # Paths.
 
 
-def _git_paths(line: str) -> tuple[str, str]:
-    """The two paths of `diff --git`; they may hold spaces, then both halves must say the same."""
-    rest = line.removeprefix("diff --git ")
+def _headed(line: str) -> _File:
+    """A file that begins with `diff --git`: two names, which may hold spaces if both say the same."""
+    rest = line.removeprefix(_GIT)
     if rest.startswith('"'):
-        parts = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', rest)
-        return (_path(parts[0]), _path(parts[1])) if len(parts) == 2 else ("", "")  # noqa: PLR2004
-    middle = len(rest) // 2
-    if rest[middle : middle + 3] == " b/" and rest[2:middle] == rest[middle + 3 :]:
-        return rest[:middle], rest[middle + 1 :]
-    old, _, new = rest.partition(" b/")
-    return old, f"b/{new}"
+        names = [_path(part) for part in re.findall(r'"(?:[^"\\]|\\.)*"|\S+', rest)]
+    else:
+        middle = len(rest) // 2
+        names = [rest[:middle], rest[middle + 1 :]]
+        if rest[middle : middle + 1] != " " or not _are_one(*names):
+            old, found, new = rest.partition(" b/")
+            names = [old, f"b/{new}"] if found else rest.split(" ")
+    if len(names) != 2:  # noqa: PLR2004 - the lines below must name it
+        return _File(is_headed=True)
+    prefixes = _prefixes(*names) or ("", "")
+    return _File(is_headed=True, prefixes=prefixes, old=names[0], new=names[1])
+
+
+def _are_one(old: str, new: str) -> bool:
+    """Whether two names of a header say the same, with prefixes or without."""
+    return old == new or (_prefixes(old, new) is not None and old[2:] == new[2:])
+
+
+def _prefixes(old: str, new: str) -> tuple[str, str] | None:
+    """What two names begin with if git put it there: `a/` and `b/`, or other letters; None if it did not."""
+    if old[1:2] == new[1:2] == "/" and {old[0], new[0]} <= _LETTERS and old[0] != new[0]:
+        return old[:2], new[:2]
+    return None
 
 
 def _path(said: str) -> str:
@@ -157,11 +181,16 @@ def _unquoted(said: str) -> str:
 
 
 def _plain(file: _File) -> tuple[str, str]:
-    """Both paths without the prefixes of git, if both have theirs."""
-    old, new = file.old, file.new
-    if (old.startswith("a/") or old == _NOTHING) and (new.startswith("b/") or new == _NOTHING):
-        old, new = (path if path == _NOTHING else path[2:] for path in (old, new))
-    return old, new
+    """Both names without the prefixes of git, if both have theirs."""
+    names = (file.old, file.new)
+    prefixes = file.prefixes
+    if prefixes is None:
+        prefixes = ("a/", "b/") if _NOTHING in names else _prefixes(*names) or ("", "")
+    both = list(zip(names, prefixes, strict=True))
+    if all(name == _NOTHING or name.startswith(prefix) for name, prefix in both):
+        old, new = (name if name == _NOTHING else name[len(prefix) :] for name, prefix in both)
+        return old, new
+    return names
 
 
 def _finished(file: _File) -> Wanted:
@@ -176,6 +205,11 @@ def _finished(file: _File) -> Wanted:
     if new == _NOTHING or file.deleted:
         return Wanted(old, "delete", hunks=tuple(file.hunks), blob=file.blob)
     to = new if new != old else None
+    if to and (file.old, file.new) == (old, new) and not file.source:
+        raise EditError(
+            f"the diff names two files, '{old}' and '{new}': is it about one?",
+            hint="write the same name in both lines, or begin them with a/ and b/ to move the file",
+        )
     if not file.hunks and to is None and file.mode is None:
         raise EditError(f"the diff changes nothing in '{old}'", hint="a hunk begins with '@@'")
     return Wanted(old, hunks=tuple(file.hunks), to=to, mode=file.mode, blob=file.blob)

@@ -52,27 +52,27 @@ def is_v4a(lines: Sequence[str]) -> bool:
 
 
 def read_v4a(lines: Sequence[str]) -> Iterator[Wanted]:
-    """Each section as an edit of its own."""
+    """Each section as an edit of its own, of one patch or several; between patches anything may stand."""
     section: _Section | None = None
-    is_open = False
+    is_open = names_file = False
     for number, line in enumerate(lines, start=1):
         bare = line.rstrip("\r")
-        if opened := _SECTION.match(bare):
+        opened = _SECTION.match(bare)
+        if opened or bare.rstrip() == _END:
             if section is not None:
                 yield _finished(section)
-            section = _Section(opened[1], opened[2].strip())
-        elif bare.rstrip() == _END:
-            is_open = False
-            break
+            section = _Section(opened[1], opened[2].strip()) if opened else None
+            is_open, names_file = is_open and bool(opened), names_file or bool(opened)
         elif bare.strip() == _BEGIN:
             is_open = True
         elif section is not None:
             _take(section, line, number)
-    if section is None:
+    if not names_file:
         raise EditError("the patch names no file", hint="begin with '*** Update File: PATH'")
     if is_open:
         raise EditError("the patch is cut off: it has no end", hint=f"end it with '{_END}'")
-    yield _finished(section)
+    if section is not None:
+        yield _finished(section)
 
 
 def _take(section: _Section, line: str, number: int) -> None:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 Kind = Literal[" ", "-", "+"]
 KINDS: Mapping[str, Kind] = {" ": " ", "-": "-", "+": "+"}
-Operation = Literal["change", "create", "delete", "whole", "header", "replace"]
+Operation = Literal["change", "create", "delete", "whole", "header"]
 
 
 class Row(NamedTuple):
@@ -57,7 +57,7 @@ class Hunk:
 class Wanted:
     """One file. `content` is the text of `create`, `whole` and `header` in UTF-8; `to` moves the file.
 
-    `whole` gives the lines of a file, in the file's own way; `replace` its bytes, and needs the base.
+    `whole` gives the lines of a file, in the file's own way.
     `base` is the SHA-256 of what the author saw, `blob` how git names it, as far as either is known.
     `encoding` says how the file is encoded if it does not say so itself. `says_end`: the content says whether
     its last line ends with a newline; a fence cannot, so there the file's own way stays. `builds`: a hunk may

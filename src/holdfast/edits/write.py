@@ -10,19 +10,17 @@ Of a workspace only one process writes at a time: the lock of its state director
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from holdfast.edits.apply import apply, forget, recover
+from holdfast.edits.apply import Recovered, apply, forget, recover
 from holdfast.edits.beneath import Seen, read_beneath
 from holdfast.edits.change import FileChange, check_disjoint, cleared_by, in_the_way
 from holdfast.edits.diff import Stat, difference
 from holdfast.edits.journal import Journal, place_of, read_journal
 from holdfast.edits.keeping import (
-    Ended,
     Kept,
     is_unfinished,
     keep,
@@ -37,6 +35,7 @@ from holdfast.edits.scope import check_size, judge, outside
 from holdfast.edits.tree import quoted
 from holdfast.edits.workspace import Workspace, check_state, keep_key, keep_state
 from holdfast.errors import BugError, EditError, UsageError
+from holdfast.model.digest import digest_bytes
 from holdfast.model.glob import parents
 
 _PLAIN = 0o777
@@ -47,7 +46,8 @@ class FileEdit:
     """One file of an edit: digests, modes and lines before and after; None where there is no file.
 
     A file that is moved is two of them, linked by `moved_from` and `moved_to`. The lines that change on the
-    way are counted and shown where it goes, compared with where it was; where it was, nothing is.
+    way are counted and shown where it goes, compared with where it was; where it was, nothing is. `contents`
+    are the bytes that are compared.
     """
 
     path: str
@@ -57,6 +57,7 @@ class FileEdit:
     levels: tuple[Level, ...]
     stat: Stat
     diff: str
+    contents: tuple[bytes | None, bytes | None] = field(repr=False)
     moved_from: str | None = None
     moved_to: str | None = None
 
@@ -91,8 +92,10 @@ def write(
         report, changes = _survey(workspace, outcome, known or {})
         if report.refusals or not changes:
             return report
-        contents = {_digest(one.after): one.after for one in outcome.files if one.after is not None}
-        key = next_key(workspace.journals, digest or _digest(repr(changes).encode()))
+        contents: dict[str, bytes] = {
+            digest_bytes(one.after): one.after for one in outcome.files if one.after is not None
+        }
+        key = next_key(workspace.journals, digest or digest_bytes(repr(changes).encode()))
         try:
             apply(
                 workspace.root,
@@ -138,7 +141,7 @@ def history(workspace: Workspace) -> tuple[Kept, ...]:
     return tuple(kept(workspace.journals))
 
 
-def recover_workspace(workspace: Workspace) -> list[Ended]:
+def recover_workspace(workspace: Workspace) -> list[Recovered]:
     """Bring what a crash cut short to its end; does nothing, and makes nothing, if there is nothing."""
     check_state(workspace)
     if not is_unfinished(workspace.journals):
@@ -285,21 +288,18 @@ def _file_edit(planned: Planned, seen: Seen | None, source: Seen | None) -> File
     return FileEdit(
         planned.path,
         seen.digest if seen else None,
-        None if planned.after is None else _digest(planned.after),
+        None if planned.after is None else digest_bytes(planned.after),
         modes,
         planned.levels,
         found.stat,
         found.text,
+        (old, planned.after),
         came_from,
     )
 
 
 def _moved(error: EditError) -> Refusal:
     return Refusal("", "stale", error.message, guidance=error.hint or "")
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 # Writing.
