@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import click
 
-from holdfast import wire
 from holdfast.cli.place import Place
 from holdfast.engine.citations import Citations, absent, misnamed, misplaced
 from holdfast.engine.handoffs import Checked, added_by_person, given_by_person
@@ -49,7 +48,7 @@ def added(store: Store, where: Place, plan: Plan, step: Step, file: str | None) 
 
 def _checked(store: Store, root: str, plan: Plan, step: Step) -> Checked:
     """What a person's handoff names and is not there, as for the handoff of a step."""
-    citations = Citations(store, plan.project, plan.name, wire.alike)
+    citations = Citations(store, plan.project, plan.name)
 
     def checked(handoff: Handoff) -> tuple[Handoff, list[str]]:
         told, wrong = citations.checked(handoff, step.id)

@@ -21,7 +21,7 @@ from pathlib import PurePosixPath
 
 from holdfast.core.above import Steps, lying_above
 from holdfast.core.briefing import ids_on
-from holdfast.core.likeness import Alike, fits, nearest
+from holdfast.core.likeness import fits, nearest
 from holdfast.core.replan import plain
 from holdfast.core.said import PERSON
 from holdfast.engine.handoffs import Handoffs
@@ -58,13 +58,11 @@ class Citations:
         store: Store,
         project: str,
         line: str,
-        alike: Alike,
         run: RunId | None = None,
         above: Above | None = None,
     ) -> None:
         self._store = store
         self._handoffs = Handoffs(store, project, line)
-        self._alike = alike
         self._run = run  # in which it is told; for a person all runs are over
         self._above = above or (lambda _: ())
         self._known: Entries = {}
@@ -108,7 +106,7 @@ class Citations:
         wrong: list[str] = []
         if unsure:
             mine |= _shown_on(page())
-            told = _Told({**self._known, **mine}, self._alike)
+            told = _Told({**self._known, **mine})
             for place, name in unsure:
                 if _is_told(place, name, told.entries):
                     continue
@@ -136,9 +134,8 @@ class Citations:
 class _Told:
     """What a handoff may refer to, for names that are none of its ids as they stand."""
 
-    def __init__(self, entries: Entries, alike: Alike) -> None:
+    def __init__(self, entries: Entries) -> None:
         self.entries = entries
-        self._alike = alike
         self._texts = [text for text in entries.values() if text]
 
     def meant(self, place: str, name: str) -> tuple[str, str]:

@@ -59,7 +59,6 @@ class Crew:
             world.store,
             state.project,
             state.line,
-            world.alike,
             state.run,
             self._before,
         )
