@@ -129,7 +129,9 @@ def test_killed_at_calls_of_git_the_story_ends_the_same(
 
 
 @pytest.mark.req("R143", "R145", "C27")
-@pytest.mark.parametrize("call, number", [("rename", 14), ("mkdir", 20), ("fsync", 40)])
+@pytest.mark.parametrize(
+    "call, number", [("rename", 14), ("mkdir", 20), ("fsync", 40), ("unlinkat", 40)]
+)
 def test_killed_at_its_own_calls_the_story_ends_the_same(
     prepared: Scene, tmp_path: Path, strace: str, call: str, number: int
 ) -> None:

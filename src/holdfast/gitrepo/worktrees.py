@@ -3,8 +3,8 @@
 A worktree is a folder under our own home and an entry of `work.git/worktrees`, laid out as git documents
 it. It is made in an order that can be repeated: the pin, the branch, the entry (built aside, then
 renamed), the folder, the files, and last the word `ready`. Killed anywhere, `add_worktree` goes on where
-it was; removing takes `ready` away first. Nothing of it depends on `git worktree prune`, and `git gc`
-sees its branch, HEAD and index.
+it was; removing takes `ready` away first, and the entry as a whole. Nothing of it depends on `git
+worktree prune`, and `git gc` sees its branch, HEAD and index.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _complete(tree: Worktree, start: Oid) -> None:
     if at is None:
         swap_own(client, tree.branch, start, None)
     if not os.path.isdir(tree.git_dir):
-        fresh = os.path.join(client.home, f"{tree.name}.entry")
+        fresh = _aside(client, tree.name)
         shutil.rmtree(fresh, ignore_errors=True)
         os.mkdir(fresh, 0o700)
         link = os.path.join(tree.folder, ".git")
@@ -86,6 +86,11 @@ def _complete(tree: Worktree, start: Oid) -> None:
         room, "checkout-index", "--all", "--force", "--quiet"
     )  # what was cut short is not in the index
     write_file(os.path.join(tree.git_dir, _READY), b"")
+
+
+def _aside(client: Client, name: str) -> str:
+    """Where an entry lies while it is built, and while it is taken apart."""
+    return os.path.join(client.home, f"{name}.entry")
 
 
 def list_worktrees(client: Client) -> tuple[Worktree, ...]:
@@ -146,7 +151,9 @@ def remove_worktree(
                 swap_own(held, tree.branch, None, at)
             store = held.room(held.store, held.home)
             ask(store, "update-ref", "-d", green_mark(tree))  # of none is fine
-            shutil.rmtree(tree.git_dir, ignore_errors=True)
+            shutil.rmtree(_aside(held, name), ignore_errors=True)
+            os.rename(tree.git_dir, _aside(held, name))  # whole, or gone
+        shutil.rmtree(_aside(held, name), ignore_errors=True)
         unpin(held)
     return saved
 
