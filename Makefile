@@ -1,7 +1,11 @@
 # The same commands locally and in CI. Every target but `clean` and `lock` makes .venv first.
 
 PYTHON ?= python3
-WORKERS ?= 2
+# One more than there are processors: a test waits for processes and timeouts now and then.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
+# Commands are started by the hundred: each would compile anew what it loads.
+export PYTHONDONTWRITEBYTECODE :=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,7 +36,8 @@ demo: setup
 	@$(BIN)/holdfast demo
 
 test: setup
-	@$(BIN)/python -m pytest -q -n $(WORKERS)
+	@$(BIN)/python -m compileall -q src
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # The whole sweeps; `make soak ONLY=power` or a part of a test's name takes some of them.
 soak: setup

@@ -13,6 +13,7 @@ from tests.crash.report import Report
 from tests.soak import Soak
 
 PROGRAMS = {"bubblewrap": "bwrap"}
+MEMORY, ROOM = "/dev/shm", 4 << 30
 
 settings.register_profile("no clocks", deadline=None)  # speed is what `make bench` measures
 settings.load_profile("no clocks")
@@ -29,6 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     planted = os.environ.get("HOLDFAST_PLANTED")
     assert planted is None or holdfast.__file__.startswith(planted), "another package is tested"
+    if os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free > ROOM:
+        # A run syncs a dozen times, and a disk is slow at that. Power cuts are simulated anyway.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
     config.pluginmanager.register(Soak(config), "holdfast-soak")
 
 

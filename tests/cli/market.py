@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from holdfast.testing.server import ModelServer, Reply, Script
+from tests.cli.models import LOADED
 from tests.cli.project import Project
 
-LOADED = tuple(f"holdfast.generators.{name}" for name in ("chat", "prices", "vendors.openai"))
 PRICE = {"input": 0, "output": 100}  # an output token costs 100 micro-dollars
 
 

@@ -9,6 +9,16 @@ from tests.cli.project import Project, kill, until
 
 Script = Callable[[Asked], Reply] | Sequence[Reply] | str
 
+# What it takes to ask a model, and what is first loaded when one is asked: a second of work.
+LOADED = (
+    "holdfast.generators.chat",
+    "holdfast.generators.prices",
+    "holdfast.generators.vendors.openai",
+    "anyio._backends._asyncio",
+    "genai_prices.data",
+    "openai.resources.chat",
+)
+
 
 @contextmanager
 def served(
@@ -22,6 +32,7 @@ def served(
 
 def configure(project: Project, url: str, more: str = "", provider: str = "") -> None:
     """Name a server as the provider `fake`."""
+    project.loaded = LOADED
     folder = project.home / ".config" / "holdfast"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(

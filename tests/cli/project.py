@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 
 import holdfast
-from tests.cli.zygote import Ended, can_fork, zygote
+from tests.forge import Ended, Running, can_fork, forge, is_started
 
 DEADLINE = 60.0
 COMMAND = [sys.executable, "-m", "holdfast"]
@@ -43,10 +43,6 @@ def _library() -> dict[str, str]:
 
 
 LIBRARY = _library()
-
-
-def _decoded(ended: Ended) -> tuple[int, str, str]:
-    return ended.code, ended.out.decode(), ended.err.decode()
 
 
 class Answer(NamedTuple):
@@ -114,7 +110,7 @@ class Project:
         self.gates.mkdir()
         self.loaded: tuple[str, ...] = ()  # modules that commands find loaded, to start faster
         self._read = 0
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._started: list[Running] = []
         self._strays: list[int] = []  # handles of processes that must be gone by themselves
 
     # --- files ------------------------------------------------------------------------------------
@@ -185,11 +181,20 @@ class Project:
         stdin: bytes = b"",
     ) -> Answer:
         """One command, to its end."""
+        ended = self.ended(*words, env=env, cwd=cwd, stdin=stdin)
+        return Answer(ended.code, ended.out.decode(), ended.err.decode())
+
+    def ended(
+        self,
+        *words: str,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stdin: bytes = b"",
+    ) -> Ended:
+        """One command, to its end; what it said as it is."""
         whole = self.environment(env)
         if can_fork(whole, env or {}):
-            return Answer(
-                *_decoded(zygote(*self.loaded).run(words, cwd or self.root, whole, stdin))
-            )
+            return forge("", LIBRARY, self.loaded).run(words, cwd or self.root, whole, stdin)
         done = subprocess.run(
             [*COMMAND, *words],
             cwd=cwd or self.root,
@@ -199,7 +204,7 @@ class Project:
             timeout=120,
             check=False,
         )
-        return Answer(*_decoded(Ended(done.returncode, done.stdout, done.stderr)))
+        return Ended(done.returncode, done.stdout, done.stderr)
 
     def _as_run(self, words: Iterable[str], env: Mapping[str, str] | None) -> Run:
         answer = self.call(*words, "--json", env=env)
@@ -240,34 +245,40 @@ class Project:
 
     def shown(self, ref: str) -> bytes:
         """The bytes of an artifact or of any stored content that `show` finds."""
-        done = subprocess.run(
-            [*COMMAND, "show", ref],
-            cwd=self.root,
-            env=self.environment(),
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr.decode()
-        return done.stdout
+        ended = self.ended("show", ref)
+        assert ended.code == 0, ended.err.decode()
+        return ended.out
 
     # --- engines in the background ------------------------------------------------------------------
 
-    def start(self, *words: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
-        """A command that goes on beside the test; ended with the test if it has not ended itself."""
-        process = subprocess.Popen(
-            [*COMMAND, *words],
-            cwd=self.root,
-            env=self.environment(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # as a shell does: a signal to its group is its own affair
-        )
+    def start(self, *words: str, env: Mapping[str, str] | None = None) -> Running:
+        """A command that goes on beside the test; ended with the test if it has not ended itself.
+
+        It leads a session, as in a shell: a signal to its group is its own affair.
+        """
+        whole = self.environment(env)
+        process: Running
+        if self.may_fork(words, whole, env or {}):
+            process = forge("", LIBRARY, self.loaded).begin(words, self.root, whole)
+        else:
+            process = subprocess.Popen(
+                [*COMMAND, *words],
+                cwd=self.root,
+                env=whole,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
         self._started.append(process)
         return process
 
-    def begun_by(self, *words: str, step: str) -> "subprocess.Popen[bytes]":
+    def may_fork(
+        self, words: Sequence[str], whole: Mapping[str, str], extra: Mapping[str, str]
+    ) -> bool:
+        return can_fork(whole, extra) and not is_started(self.folder.name, *words)
+
+    def begun_by(self, *words: str, step: str) -> Running:
         """An engine that has just begun a step."""
         before = self.begun().count(step)
         process = self.start(*words)
@@ -301,13 +312,13 @@ class Project:
         return apsw.Connection(str(self.store / "state.db"))
 
 
-def finish(process: "subprocess.Popen[bytes]") -> Answer:
+def finish(process: Running) -> Answer:
     """Wait for a command that was started."""
     out, err = process.communicate(timeout=DEADLINE)
-    return Answer(process.returncode, out.decode(), err.decode())
+    return Answer(process.wait(), out.decode(), err.decode())
 
 
-def finish_run(process: "subprocess.Popen[bytes]") -> Run:
+def finish_run(process: Running) -> Run:
     """Wait for a `run --json` that was started."""
     answer = finish(process)
     assert answer.out, answer.err
@@ -316,7 +327,7 @@ def finish_run(process: "subprocess.Popen[bytes]") -> Run:
     return Run(answer.code, data, answer.err)
 
 
-def kill(process: "subprocess.Popen[bytes]") -> None:
+def kill(process: Running) -> None:
     """End an engine as a power failure would."""
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=DEADLINE)

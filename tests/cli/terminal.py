@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from tests.cli.project import COMMAND, DEADLINE, Project
+from tests.cli.project import COMMAND, DEADLINE, LIBRARY, Project
+from tests.forge import Kind, Running, forge
 
 _PIECE = re.compile(
     r"\x1b\[(?P<numbers>[0-9;?]*)(?P<final>[A-Za-z])|(?P<other>\x1b)|(?P<control>[\x00-\x1f\x7f])|(?P<text>[^\x00-\x1f\x7f]+)"
@@ -112,16 +113,23 @@ class Terminal:
         modes = termios.tcgetattr(side)
         modes[1] &= ~termios.OPOST  # what the program sends is what is read here
         termios.tcsetattr(side, termios.TCSANOW, modes)
-        self.process = subprocess.Popen(
-            [*COMMAND, *words],
-            cwd=project.root,
-            env=project.environment({"TERM": "xterm", **(env or {})}),
-            stdin=side,
-            stdout=side,
-            stderr=side,
-            start_new_session=True,
-            preexec_fn=_take_terminal_deaf if deaf else _take_terminal_awake,  # noqa: PLW1509 - no threads
-        )
+        whole = project.environment({"TERM": "xterm", **(env or {})})
+        self.process: Running
+        if project.may_fork(words, whole, env or {}):
+            kind: Kind = "deaf" if deaf else "terminal"
+            server = forge("", LIBRARY, project.loaded)
+            self.process = server.start(words, project.root, whole, (side, side, side), kind)
+        else:
+            self.process = subprocess.Popen(
+                [*COMMAND, *words],
+                cwd=project.root,
+                env=whole,
+                stdin=side,
+                stdout=side,
+                stderr=side,
+                start_new_session=True,
+                preexec_fn=_take_terminal_deaf if deaf else _take_terminal_awake,  # noqa: PLW1509 - no threads
+            )
         project._started.append(self.process)
         os.close(side)
         self.size = (columns, rows)
@@ -167,3 +175,12 @@ class Terminal:
     def hang_up(self) -> None:
         """The terminal goes away."""
         os.close(self._main)
+
+
+def at_terminal(project: Project, answer: str, *words: str) -> tuple[int, str]:
+    """A command with a person at a terminal, who gives one answer; exit code and screen."""
+    terminal = Terminal(project, *words, columns=100, rows=40)
+    terminal.press(f"{answer}\n".encode())
+    seen = terminal.read()
+    terminal.hang_up()
+    return terminal.process.wait(timeout=DEADLINE), seen

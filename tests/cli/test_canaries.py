@@ -18,6 +18,7 @@ import pytest
 from holdfast import wire
 from holdfast.testing.server import Asked, Fail, ModelServer, Reply, Say
 from tests.cli.keyrings import give_keyring
+from tests.cli.models import LOADED
 from tests.cli.project import Answer, Project, finish, until
 from tests.cli.served import verdict
 from tests.crash.report import Report
@@ -143,6 +144,7 @@ class Scene:
         return {name: self.canaries.values[name] for name in names}
 
     def configure(self, url: str) -> None:
+        self.project.loaded = LOADED
         text = (
             f'[providers.fake]\nkind = "openai"\nbase_url = "{url}"\napi_key_env = "FAKE_CREDS"\n'
             f'[providers.ring]\nkind = "openai"\nbase_url = "{url}"\napi_key_env = "NOT_SET"\n'

@@ -54,7 +54,6 @@ def digest(text: str) -> str:
 
 @pytest.fixture
 def ws(project: Project) -> Project:
-    project.loaded = ("holdfast.cli.edit",)
     project.write("src/a.py", ONE)
     project.write("run.sh", "#!/bin/sh\n", executable=True)
     project.write("empty", "")

@@ -7,12 +7,10 @@ import pytest
 
 from tests.cli.project import Project
 from tests.cli.test_edit import digest, edit, files, told
-from tests.cli.zygote import zygote
 
 
 @pytest.fixture
 def ws(project: Project) -> Project:
-    project.loaded = ("holdfast.cli.edit",)
     project.write("f.txt", "one\ntwo\nthree\n")
     return project
 
@@ -249,8 +247,7 @@ def test_what_a_preview_prints_can_be_applied_whatever_the_file_is(
     wanted = content.replace(b"b", b"B")
 
     def previewed(*words: str) -> bytes:
-        whole = ("edit", "preview", "-", "--as", form, *words)
-        done = zygote(*ws.loaded).run(whole, ws.root, ws.environment(), said.encode())
+        done = ws.ended("edit", "preview", "-", "--as", form, *words, stdin=said.encode())
         assert done.code == 0, done.err
         return done.out
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.goals import API, GOAL, digest, planner
 from tests.cli.project import Project
-from tests.cli.test_plan import at_terminal
+from tests.cli.terminal import at_terminal
 
 
 def _again() -> str:

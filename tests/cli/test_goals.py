@@ -8,7 +8,7 @@ import pytest
 from holdfast.testing.server import Hang, Say
 from tests.cli.goals import API, GOAL, STEPS, answer, artifact, digest, planner
 from tests.cli.project import Project, kill, until
-from tests.cli.test_plan import at_terminal
+from tests.cli.terminal import at_terminal
 
 LINE = hashlib.sha256(GOAL.encode()).hexdigest()
 CIRCLE = answer(artifact("A", "B"), artifact("B", "A"))

@@ -13,7 +13,6 @@ from tests.cli.models import served, step
 from tests.cli.project import Project, finish, finish_run, until
 
 PATIENCE = 240.0  # seconds: an engine of its own loads the library first
-LOADED = tuple(f"holdfast.generators.{name}" for name in ("chat", "prices", "vendors.openai"))
 
 
 class Crowds:
@@ -33,7 +32,6 @@ class Crowds:
 
 @contextmanager
 def asked_in_crowds(project: Project, size: int, at_once: int) -> Iterator[ModelServer]:
-    project.loaded = LOADED
     with served(project, Crowds(size), provider=f"at_once = {at_once}") as server:
         yield server
 

@@ -42,11 +42,12 @@ def test_plain_lines_tell_now_and_then_of_a_long_answer(project: Project) -> Non
 
     with served(project, say):
         run = project.run("--yes")
+        quiet = project.ok("run", "--force", "--yes", "-q")
     told = [line for line in run.err.splitlines() if "characters so far" in line]
     sizes = [int(re.findall(r"([\d,]+) characters", line)[0].replace(",", "")) for line in told]
     assert [size // 100 for size in sizes] == [10, 20, 40], run.err
     assert all(re.match(r"  long: writing, .* so far: l", line) for line in told)
-    assert "characters so far" not in project.call("run", "--force", "--yes", "-q").err
+    assert "characters so far" not in quiet.err
 
 
 @pytest.mark.req("R107")

@@ -233,10 +233,14 @@ def test_who_gives_up_says_why_how_often_it_was_tried_and_what_to_do(project: Pr
 
 
 def test_an_enormous_answer_is_broken_off(project: Project) -> None:
+    """In few pieces: the library copies all that it has with each of them."""
     project.plan({"a": step()})
-    with served(project, [Say("x" * (17 << 20))]):
+    piece = {"index": 0, "delta": {"content": "x" * (1 << 20)}}
+    event = f"data: {json.dumps({'choices': [piece]})}\n\n".encode()
+    with served(project, [Raw(event * 17, "text/event-stream")]):
         run = project.run("--yes")
     assert (run.code, run.codes["a"]) == (1, "answer_too_large")
+    assert "longer than 16 MB" in run.err
 
 
 @pytest.mark.parametrize(
@@ -294,7 +298,7 @@ def test_an_answer_that_comes_packed_is_read_all_the_same(project: Project) -> N
 
 
 def test_a_slow_answer_ends_with_the_time_of_the_step(project: Project) -> None:
-    project.plan({"a": step(timeout="4s")})
+    project.plan({"a": step(timeout="1s")})
     with served(project, lambda _: Say("late", delay=60)) as server:
         run = project.run("--yes")
     assert (run.code, run.codes["a"], len(server.requests)) == (1, "timed_out", 2)

@@ -2,14 +2,14 @@
 
 import json
 import os
-import pty
 import subprocess
 from typing import Any
 
 import pytest
 
 from tests.cli import models
-from tests.cli.project import COMMAND, DEADLINE, Project, kill
+from tests.cli.project import Project, kill
+from tests.cli.terminal import at_terminal
 
 
 def pair(project: Project, text: str = "made", **more: Any) -> None:
@@ -25,33 +25,6 @@ def pair(project: Project, text: str = "made", **more: Any) -> None:
 def decisions(project: Project, *words: str) -> dict[str, str]:
     steps = project.ok("plan", "--json", *words).json["steps"]
     return {name: step["decision"] for name, step in steps.items()}
-
-
-def at_terminal(project: Project, answer: str, *words: str) -> tuple[int, str]:
-    """A command with a person at a terminal, who gives one answer; exit code and screen."""
-    outside, inside = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *words],
-        cwd=project.root,
-        env=project.environment({"TERM": "xterm", "COLUMNS": "100", "LINES": "40"}),
-        stdin=inside,
-        stdout=inside,
-        stderr=inside,
-        start_new_session=True,
-    )
-    os.close(inside)
-    os.write(outside, f"{answer}\n".encode())
-    seen = b""
-    while True:
-        try:
-            piece = os.read(outside, 4096)
-        except OSError:  # the other side is closed
-            break
-        if not piece:
-            break
-        seen += piece
-    os.close(outside)
-    return process.wait(timeout=DEADLINE), seen.decode()
 
 
 # --- what is said is what is done ---------------------------------------------------------------------

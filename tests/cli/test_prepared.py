@@ -12,7 +12,7 @@ from holdfast.testing.server import Say
 from tests.cli.models import served
 from tests.cli.models import step as asked
 from tests.cli.project import Project
-from tests.cli.test_plan import at_terminal
+from tests.cli.terminal import at_terminal
 
 PLAIN: dict[str, Any] = {
     "attempted": "test it",

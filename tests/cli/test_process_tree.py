@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.project import Project, alive, finish, kill, until
+from tests.forge import Running
 
 GONE = 15.0  # three times the promise
 
@@ -79,7 +79,7 @@ def is_free(port: int) -> bool:
         return True
 
 
-def begin(project: Project, step: dict[str, object]) -> tuple["subprocess.Popen[bytes]", list[int]]:
+def begin(project: Project, step: dict[str, object]) -> tuple[Running, list[int]]:
     """An engine whose second step is up, and the processes of that step."""
     project.write("work.py", WORK)
     need = {"step": "before", "type": "sequence"}

@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.testing.server import ModelServer, Say
 from tests.cli.keyrings import give_keyring
-from tests.cli.market import LOADED, asking, market
+from tests.cli.market import asking, market
+from tests.cli.models import LOADED
 from tests.cli.project import Project, finish
 from tests.cli.served import verdict
 from tests.cli.terminal import Terminal

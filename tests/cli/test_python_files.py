@@ -159,6 +159,10 @@ def test_a_python_file_is_compared_with_an_earlier_commit(project: Project) -> N
     project.write(
         "flow.py", FLOW.replace("return size(report", "fetch('more')\n    return size(report")
     )
-    shown = project.ok("plan", "flow.py", "--against", "HEAD", "--json").json
-    assert shown["changes"]["added"] == ["fetch-2"]
+    as_module = {
+        "PYTHONHASHSEED": "0"
+    }  # `python -m holdfast`, where Python looks in the project first
+    for env in ({}, as_module):
+        shown = project.call("plan", "flow.py", "--against", "HEAD", "--json", env=env)
+        assert shown.json["changes"]["added"] == ["fetch-2"], shown.err
     assert "fetch-2" in project.ok("diff", "HEAD", "-f", "flow.py").out

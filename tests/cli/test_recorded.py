@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.testing.server import ModelServer, Reply, Say
+from tests.cli.models import LOADED
 from tests.cli.project import Project, Run
 
 KEY = "sk-never-in-a-recording"
@@ -27,6 +28,7 @@ SAID: list[Reply] = [Say("The tide comes in.\n"), Say("short"), Say("a tide\n", 
 
 def knows(project: Project, server: ModelServer) -> None:
     """Let the person's configuration name the server."""
+    project.loaded = LOADED
     place = project.home / ".config/holdfast/config.toml"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(

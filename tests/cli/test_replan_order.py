@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from functools import partial
 from itertools import permutations
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from tests.cli.project import Project, finish, until
 from tests.cli.test_prepared import PLAIN
+from tests.forge import Running
 
 NEEDS: dict[str, list[str]] = {"a": [], "b": ["a"], "c": ["b"], "x": []}
 ORDERS = [
@@ -50,7 +50,7 @@ def in_order(project: Project, order: tuple[str, ...]) -> list[str]:
     return list(status["replan"]["triggers"])
 
 
-def _is_over(project: Project, engine: subprocess.Popen[bytes], step: str) -> bool:
+def _is_over(project: Project, engine: Running, step: str) -> bool:
     if engine.poll() is not None:
         return True
     told = project.call("status", "--json")

@@ -3,13 +3,13 @@
 import os
 import signal
 from collections.abc import Callable
-from subprocess import Popen
 
 import pytest
 
 from tests.cli.project import Project, finish, finish_run
+from tests.forge import Running
 
-Stop = Callable[[Project, "Popen[bytes]"], None]
+Stop = Callable[[Project, Running], None]
 
 
 def two_after_one(project: Project) -> None:
@@ -26,7 +26,7 @@ def two_after_one(project: Project) -> None:
     )
 
 
-def heard(process: "Popen[bytes]", word: bytes) -> bytes:
+def heard(process: Running, word: bytes) -> bytes:
     """Read what an engine says until it says this."""
     assert process.stderr is not None
     said = b""
@@ -37,18 +37,18 @@ def heard(process: "Popen[bytes]", word: bytes) -> bytes:
     return said
 
 
-def by_signal(project: Project, engine: "Popen[bytes]") -> None:
+def by_signal(project: Project, engine: Running) -> None:
     engine.send_signal(signal.SIGINT)
     heard(engine, b"stopping after the running steps")
 
 
-def by_terminal(project: Project, engine: "Popen[bytes]") -> None:
+def by_terminal(project: Project, engine: Running) -> None:
     """Ctrl-C of a terminal goes to everything in the group, not only to the engine."""
     os.killpg(engine.pid, signal.SIGINT)
     heard(engine, b"stopping after the running steps")
 
 
-def by_command(project: Project, engine: "Popen[bytes]") -> None:
+def by_command(project: Project, engine: Running) -> None:
     answer = project.ok("stop", "--json").json
     assert (answer["run"], answer["now"]) == (project.status().id, False)
     heard(engine, b"asked to stop")
@@ -74,17 +74,17 @@ def test_stopping_keeps_the_running_step_and_starts_nothing_more(
     assert project.shown("after") == b"slow\n"
 
 
-def twice(project: Project, engine: "Popen[bytes]") -> None:
+def twice(project: Project, engine: Running) -> None:
     engine.send_signal(signal.SIGINT)
     heard(engine, b"stopping after the running steps")
     engine.send_signal(signal.SIGINT)
 
 
-def now(project: Project, engine: "Popen[bytes]") -> None:
+def now(project: Project, engine: Running) -> None:
     project.ok("stop", "--now")
 
 
-def terminated(project: Project, engine: "Popen[bytes]") -> None:
+def terminated(project: Project, engine: Running) -> None:
     engine.send_signal(signal.SIGTERM)
 
 

@@ -14,6 +14,7 @@ import pytest
 from jsonschema import validate
 
 from holdfast.testing.server import Asked, Fail, Hang, ModelServer, Raw, Reply, Say, Script
+from tests.cli.models import LOADED
 from tests.cli.project import LIBRARY, Project, Run, kill, until
 from tests.cli.vendors import VENDORS, Vendor
 
@@ -39,18 +40,13 @@ def is_installed(module: str) -> bool:
         return False
 
 
-LOADED = tuple(
-    f"holdfast.generators.{name}"
-    for name in (
-        "chat",
-        "prices",
-        "vendors.openai",
-        *(
-            f"vendors.{one.kind}"
-            for one in VENDORS.values()
-            if one.module and is_installed(one.module)
-        ),
-    )
+LIBRARIES = (
+    *LOADED,
+    *(
+        f"holdfast.generators.vendors.{one.kind}"
+        for one in VENDORS.values()
+        if one.module and is_installed(one.module)
+    ),
 )
 
 
@@ -70,7 +66,7 @@ def served(
     project: Project, vendor: Vendor, script: Script | Sequence[Reply]
 ) -> Iterator[ModelServer]:
     """A server of the vendor that the person's configuration names `house`, with prices."""
-    project.loaded = LOADED
+    project.loaded = LIBRARIES
     with ModelServer(script, language=vendor.language) as server:
         folder = project.home / ".config" / "holdfast"
         folder.mkdir(parents=True, exist_ok=True)

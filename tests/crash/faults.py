@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from tests.crash.forge import Forked
 from tests.crash.looks import held, left_behind, left_running, marked, unsound
 from tests.crash.report import Report
 from tests.crash.scene import (
@@ -22,13 +21,13 @@ from tests.crash.scene import (
     Answer,
     Journal,
     Reference,
-    Running,
     Scene,
     lay,
     read_journal,
     reference_of,
 )
 from tests.crash.shim import CALLS, NONE, SHIM_CALLS, Fault, Shim, build_shim, by_strace
+from tests.forge import Forked, Running
 
 __all__ = [
     "CALLS",

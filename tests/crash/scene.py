@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,16 +20,13 @@ import apsw
 
 import holdfast
 from tests.crash import plans
-from tests.crash.forge import Forked, forge
 from tests.crash.shim import NONE, Fault, built
+from tests.forge import Running, forge, is_started
 from tests.gitrepo.repository import repository
-
-Running = subprocess.Popen[bytes] | Forked
 
 KILLED = -signal.SIGKILL
 HUNG = 1000
 PATIENCE = 120.0
-STARTED = 12  # of so many commands one is started as anybody would; the others are forked
 ACCEPTED = re.compile(r"^✓ ([\w.-]+): .*\n", re.MULTILINE)
 REUSED = re.compile(r"^= \d+ reused: (.*?)(?: and \d+ more)?\n", re.MULTILINE)
 RUN_ID = re.compile(r"r-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -205,7 +201,8 @@ class Scene:
             open(os.devnull, "rb") as nothing,
         ):
             streams = (nothing.fileno(), out.fileno(), err.fileno())
-            if not fault.before and self.command == COMMAND and not self._is_started(words):
+            as_anybody = fault.before or self.command != COMMAND
+            if not as_anybody and not is_started(self.folder.name, *words):
                 return forge(built(), FORGE).start(words, self.root, env, streams)
             return subprocess.Popen(
                 [*fault.before, *self.command, *words],
@@ -216,10 +213,6 @@ class Scene:
                 stderr=err,
                 start_new_session=True,
             )
-
-    def _is_started(self, words: Sequence[str]) -> bool:
-        """Whether a command is one of those that are started, not forked; always the same ones."""
-        return zlib.crc32(" ".join([self.folder.name, *words]).encode()) % STARTED == 0
 
     def said(self, code: int, voice: str = "") -> Answer:
         names = (f"out{voice}.txt", f"err{voice}.txt")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import forge
 from tests.crash import plans
-from tests.crash import scene as scenes
 from tests.crash.faults import KILLED, Scene, Shim, lay, until
-from tests.crash.forge import Forked
+from tests.forge import Forked
 
 RUN = ("run", "-j", "1", "--json")
 ALL, NONE = 1, 10**9
@@ -20,7 +20,7 @@ def test_forked_and_started_commands_make_the_same_calls(
 ) -> None:
     counts = {}
     for one_in in (ALL, NONE):
-        monkeypatch.setattr(scenes, "STARTED", one_in)
+        monkeypatch.setattr(forge, "STARTED", one_in)
         scene = lay(tmp_path / f"scene-{one_in}", "tiny")
         calls = shim.count(scene, *RUN)
         counts[one_in] = {name: calls.count(name) for name in calls if name != "write"}
@@ -35,7 +35,7 @@ def test_forked_and_started_commands_make_the_same_calls(
 def test_a_forked_command_has_its_own_session_directory_and_end(
     tmp_path: Path, shim: Shim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scenes, "STARTED", NONE)
+    monkeypatch.setattr(forge, "STARTED", NONE)
     scene = Scene(tmp_path)
     plans.write_project(scene.root, plans.patient(1), {})
     os.mkfifo(tmp_path / "gate")

@@ -42,6 +42,10 @@ class Full:
         else:
             self.scene.store.symlink_to(disk / "store")
             (disk / "store").mkdir()
+        # Else a command that takes a while is ended, because so small a disk has nothing to spare.
+        person = folder / "home" / ".config" / "holdfast"
+        person.mkdir(parents=True)
+        (person / "config.toml").write_text("[sandbox]\nspare = 1\n")
 
     def fill(self, leave: int) -> None:
         """Take all room but so many bytes."""

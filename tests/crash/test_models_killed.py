@@ -6,7 +6,6 @@ interrupted: what the server counted is what was answered and what was interrupt
 
 import random
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from holdfast.testing.server import Asked, ModelServer, Reply, Say
 from tests.cli.models import configure, step
 from tests.cli.project import DEADLINE, Project, until
 from tests.crash.report import Report
+from tests.forge import Running
 
 STEPS = 200
 SEEDS = 8
@@ -28,10 +28,10 @@ class Victim:
     """Answers, and kills the engine that asks: at once as a request comes, or a little later."""
 
     def __init__(self) -> None:
-        self._engine: subprocess.Popen[bytes] | None = None
+        self._engine: Running | None = None
         self._at = 0
 
-    def aim(self, engine: "subprocess.Popen[bytes]", at: int) -> None:
+    def aim(self, engine: Running, at: int) -> None:
         """The engine dies when the server has this many requests."""
         self._engine, self._at = engine, at
 

@@ -50,7 +50,7 @@ def killed(disk: Callable[[int], Path], tmp_path: Path) -> Path:
 def test_every_command_that_reads_works_on_a_read_only_disk(
     tmp_path: Path, disk: Callable[[int], Path]
 ) -> None:
-    place, scene = disk(16), Scene(tmp_path / "case")
+    place, scene = disk(512), Scene(tmp_path / "case")
     large = plans.noted("head -c 50000 /dev/zero")
     plan = {"name": "p", "steps": {"a": {"shell": "echo a"}, "b": {"shell": large, "needs": ["a"]}}}
     plans.write_project(scene.root, plan, {})

@@ -304,6 +304,9 @@ def test_git_runs_in_a_sandbox_too(
         "/",
         "--dev",
         "/dev",
+        "--ro-bind",  # it may lie in /dev/shm
+        str(tmp_path),
+        str(tmp_path),
         "--bind",
         str(home),
         str(home),

@@ -63,7 +63,8 @@ def test_a_line_is_locked_by_one_at_a_time(tmp_path: Path) -> None:
     assert one.held
     assert not two.try_lock()
     assert not two.held
-    assert line_lock(str(tmp_path), "shop", "docs").try_lock()
+    with line_lock(str(tmp_path), "shop", "docs") as other:
+        assert other.try_lock()
     one.release()
     one.release()
     assert two.try_lock()
@@ -74,16 +75,16 @@ def test_a_line_is_locked_by_one_at_a_time(tmp_path: Path) -> None:
 
 
 def test_names_that_join_to_the_same_text_are_different_lines(tmp_path: Path) -> None:
-    one, two = line_lock(str(tmp_path), "a", "bc"), line_lock(str(tmp_path), "ab", "c")
-    assert one.try_lock()
-    assert two.try_lock()
+    with line_lock(str(tmp_path), "a", "bc") as one, line_lock(str(tmp_path), "ab", "c") as two:
+        assert one.try_lock()
+        assert two.try_lock()
 
 
 def test_programs_do_not_inherit_a_lock(tmp_path: Path) -> None:
-    lock = line_lock(str(tmp_path), "shop", "main")
-    assert lock.try_lock()
-    assert lock._handle is not None
-    assert not os.get_inheritable(lock._handle)
+    with line_lock(str(tmp_path), "shop", "main") as lock:
+        assert lock.try_lock()
+        assert lock._handle is not None
+        assert not os.get_inheritable(lock._handle)
 
 
 HOLDER = """
