@@ -374,6 +374,7 @@ def test_an_edit_after_a_kill_is_put_aside_by_resume(project: Project) -> None:
     project.plan({"a": {"shell": body, "produces": "out.txt"}})
     kill(project.begun_by("run", step="a"))
     until(lambda: project.read("out.txt") == "half\n", "it wrote")
+    until(lambda: not project.has_at_gate("go"), "its process is gone")
     project.write("out.txt", "mine\n")
     project.open("go")
     run = project.resume()

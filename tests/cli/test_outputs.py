@@ -204,6 +204,7 @@ def test_an_edit_after_a_kill_is_announced_and_can_be_had_back(project: Project)
     engine = project.begun_by("run", step="a")
     until(lambda: project.has("out.txt"), "it wrote")
     kill(engine)
+    until(lambda: not project.has_at_gate("go"), "its process is gone")
     project.write("out.txt", "mine\n")
     project.open("go")
     ahead = project.ok("plan").out

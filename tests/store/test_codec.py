@@ -85,6 +85,7 @@ def same(one: object, two: object) -> bool:
 def test_every_class_of_the_model_that_ends_a_sentence_in_a_journal_is_known() -> None:
     nested = {
         "Options",
+        "PageThen",
         "Doubted",
         "Reason",
         "Reused",

@@ -12,6 +12,7 @@ from holdfast.model.artifact import Form
 from holdfast.model.digest import Json
 from holdfast.model.handoff import MOST_TOLD
 from holdfast.ports import Candidate, Feedback, File, Given, Job
+from holdfast.process.gitplaces import own_objects
 from holdfast.process.room import (
     MAX_ARTIFACT_BYTES,
     clean_environment,
@@ -20,7 +21,6 @@ from holdfast.process.room import (
     put_file,
     put_tree,
 )
-from holdfast.process.terms import own_objects
 
 ADD = "add"
 HANDOFF = "handoff.json"

@@ -11,8 +11,8 @@ from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
 from holdfast.model.strict import strict_json
 from holdfast.ports import Candidate, Job
+from holdfast.process.gitplaces import own_objects
 from holdfast.process.room import clean_environment, put_file, put_tree
-from holdfast.process.terms import own_objects
 
 
 def name_of(guard: Guard) -> str:
