@@ -92,7 +92,7 @@ def test_a_locked_database_does_not_keep_a_timeout_waiting(
     command = f"sleep 98{os.getpid():07}"
     plan = Plan("late", root=str(tmp_path))
     plan.add(Step(StepId("ends"), run=("true",)))
-    plan.add(Step(StepId("late"), run=tuple(command.split()), timeout=1.0, lost_retries=0))
+    plan.add(Step(StepId("late"), run=tuple(command.split()), timeout=3.0, lost_retries=0))
     built, location = plan.build(), wire.store_location(str(tmp_path), None)
     other: list[apsw.Connection] = []
     seen: list[bool] = []
