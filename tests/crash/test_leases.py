@@ -138,7 +138,8 @@ def test_a_heart_that_stands_still_gives_the_step_away_and_can_write_no_more(
     assert second.wait(60) == 0, scene.said(0, "-2").err
     first.send_signal(signal.SIGCONT)
     assert first.wait(60) not in {0, -signal.SIGKILL}
-    assert "took" in scene.said(0, "-1").err
+    told = scene.said(0, "-1").err  # by its heart, or by the store if it writes first
+    assert "took" in told or "was taken over" in told
     assert "Traceback" not in scene.said(0, "-1").err
     journal = scene.journal()
     assert [step for _, step in journal.accepted if step == "waits"] == ["waits"]
