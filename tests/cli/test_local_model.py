@@ -105,7 +105,7 @@ def test_a_plan_runs_on_a_real_model_for_nothing(project: Project) -> None:
     assert isinstance(made["legs"], int)
     assert 0 < len(json.loads(project.read("line.json"))) <= 40
     calls = [event for event in project.events() if event["event"] == "call_answered"]
-    assert len(calls) == 2
+    assert {call["step"] for call in calls} == {"fact", "line"}, "asked again at most"
     assert all(call["input"] > 0 and call["output"] > 0 and call["cost"] == 0 for call in calls)
     assert project.run().states == {"fact": "reused", "line": "reused"}
     again = project.run("--force", "--provider", "recorded")
