@@ -308,6 +308,7 @@ class Feedback(NamedTuple):
     digest: Digest | None
     guard: str
     text: str
+    content: Callable[[], bytes] | None = None  # what it made, as it is stored
 
 
 class Listed(NamedTuple):
@@ -346,11 +347,13 @@ class Calls(Protocol):
         """What a tool answers: as it was stored, or by running it.
 
         `repeat` says what to do after an attempt that was lost: "never" what was begun, "unanswered" what was
-        begun and gave no answer, "always" also what did. AttemptError if it may not be run again.
+        begun and gave no answer, "always" also what did. "undone" is "unanswered" for what changes something
+        and takes back whatever was left half done: that it began is stored first. AttemptError if it may not
+        be run again.
         """
 
 
-Repeat = Literal["never", "unanswered", "always"]
+Repeat = Literal["never", "unanswered", "undone", "always"]
 
 
 class Said(NamedTuple):
@@ -445,6 +448,7 @@ class Job:
     on_output: Callable[[str, bytes], None] | None = None
     take: Callable[[Candidate], Candidate] | None = None
     effect: str = ""
+    config_ref: str = ""
     calls: Calls | None = None
     place: Callable[[], Awaitable[None]] | None = None
     files: Mapping[str, StepId] = field(default_factory=dict)  # values that are files of needs

@@ -69,6 +69,7 @@ COMMANDS = {
     "rebuild": "holdfast.cli.maintain:rebuild",
     "schema": "holdfast.cli.schema:schema",
     "edit": "holdfast.cli.edit:edit",
+    "work": "holdfast.cli.work:work",
 }
 PANELS = {
     "Start": (
@@ -115,7 +116,7 @@ PANELS = {
         "conflicts",
         "agents",
     ),
-    "Hands": ("edit", "code"),
+    "Hands": ("work", "edit", "code"),
     "Connect": (
         "export",
         "import",

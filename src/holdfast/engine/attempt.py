@@ -122,6 +122,7 @@ class Bench:
             on_output=self._listener(started),
             take=self._taking(step) if step.changes_copy else None,
             effect=self._state.steps[step.id].effect or "",
+            config_ref=started.config_ref,
             files=file_values(step),
             told=frozenset(map(step.called, read_by(step))) if step.asks_model else frozenset(),
             context=self._context(started),
@@ -211,10 +212,13 @@ class Bench:
 
     def _feedback(self, step_id: StepId) -> tuple[Feedback, ...]:
         return tuple(
-            Feedback(item.digest, item.guard, self._words(item))
+            Feedback(item.digest, item.guard, self._words(item), self._made(item))
             for item in self._state.steps[step_id].fed
             if item.code not in UNANSWERED
         )
+
+    def _made(self, item: Fed) -> Callable[[], bytes] | None:
+        return None if item.digest is None else partial(self._world.store.get, item.digest)
 
     def _words(self, item: Fed) -> str:
         return (

@@ -54,7 +54,7 @@ class Uses:
                 )
         arguments = wanted.use.arguments.encode()
         given = digest_bytes(arguments)
-        if repeat == "never":
+        if repeat in {"never", "undone"}:
             await board.record(ToolStarted(step, attempt, key, wanted.tool, given), arguments)
         began = board.world.monotonic()
         said = await run()

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         take_snapshot,
     )
     from holdfast.gitrepo.state import Entry, Status, status
+    from holdfast.gitrepo.states import Touched, has_state, keep_state, restore_state, touched
     from holdfast.gitrepo.trees import WorkTree, Worktree, head_of
     from holdfast.gitrepo.worktrees import (
         add_worktree,
@@ -93,6 +94,7 @@ __all__ = [
     "RolledBack",
     "Snapshot",
     "Status",
+    "Touched",
     "Wish",
     "WorkTree",
     "Worktree",
@@ -114,7 +116,9 @@ __all__ = [
     "diff_trees_text",
     "find_snapshot",
     "find_worktree",
+    "has_state",
     "head_of",
+    "keep_state",
     "last_green",
     "list_files",
     "list_snapshots",
@@ -133,11 +137,13 @@ __all__ = [
     "resolve",
     "restore",
     "restore_snapshot",
+    "restore_state",
     "rollback",
     "show",
     "show_file",
     "status",
     "take_snapshot",
+    "touched",
     "trailers_for",
 ]
 
@@ -154,6 +160,7 @@ _HOMES = {
     "greens": "RolledBack collect describe last_green mark_green rollback",
     "snapshots": "Restored Snapshot find_snapshot list_snapshots restore_snapshot take_snapshot",
     "state": "Entry Status status",
+    "states": "Touched has_state keep_state restore_state touched",
     "trees": "WorkTree Worktree head_of",
     "worktrees": "add_worktree find_worktree list_worktrees remove_worktree",
 }

@@ -25,6 +25,7 @@ from holdfast.gitrepo.refs import swap_own
 from holdfast.gitrepo.snapshots import (
     GREEN,
     SNAPSHOTS,
+    STATES,
     Restored,
     Snapshot,
     bring,
@@ -128,16 +129,17 @@ def collect(
 ) -> tuple[Oid, ...]:
     """Let go of snapshots beyond the newest `keep` that are older than `age` seconds; returns those.
 
-    Never those in `named` (what a journal names), nor one that is marked green. Nothing else is lost by it:
-    our branches, and what the person's repository holds for them, are only let go when nothing needs them.
+    Never those in `named` (what a journal names), nor one that is marked green or is a state of a worktree.
+    Nothing else is lost by it: our branches, and what the person's repository holds for them, are only let
+    go when nothing needs them.
     """
     if keep < 0 or age < 0:
         raise UsageError("how many snapshots to keep, and for how long, cannot be negative")
     spared = {check_oid(oid) for oid in named}
     with working(client, "collect") as held:
         room = held.room(held.store, held.home)
-        green = ask(room, "for-each-ref", "--format=%(objectname)", GREEN).decode().split()
-        spared |= {Oid(oid) for oid in green}
+        words = ("for-each-ref", "--format=%(objectname)", GREEN, STATES)
+        spared |= {Oid(oid) for oid in ask(room, *words).decode().split()}
         words = ("for-each-ref", "--format=%(objectname) %(refname)", "--sort=-refname", SNAPSHOTS)
         rows = [row.split(" ") for row in ask(room, *words).decode().splitlines()]
         limit = client.clock() - age

@@ -38,10 +38,11 @@ from holdfast.gitrepo.listing import (
 )
 from holdfast.gitrepo.names import Identity, Oid, check_oid, check_path, few, shown
 from holdfast.gitrepo.state import status
-from holdfast.gitrepo.trees import WorkTree, client_of, folder_of, head_of, looking
+from holdfast.gitrepo.trees import WorkTree, Worktree, client_of, folder_of, head_of, looking
 
 SNAPSHOTS = "refs/holdfast/snapshots/"
 GREEN = "refs/holdfast/green/"
+STATES = "refs/holdfast/states/"
 _WHO = Identity("Holdfast", "holdfast@localhost")
 _USUAL = {PLAIN: 0o644, PROGRAM: 0o755}
 
@@ -219,6 +220,20 @@ def taken_at(ref: str) -> float:
 def green_mark(tree: WorkTree) -> str:
     """The ref that names the last green state of a work tree."""
     return GREEN + ("yours" if isinstance(tree, Client) else f"w-{tree.name}")
+
+
+def forget_marks(tree: Worktree) -> None:
+    """Let what a worktree is marked with be plain snapshots again."""
+    room = tree.client.room(tree.client.store, tree.client.home)
+    kept = ask(room, "for-each-ref", "--format=%(refname)", f"{STATES}w-{tree.name}/").decode()
+    refs = [green_mark(tree), *kept.split()]
+    ask(
+        room,
+        "update-ref",
+        "-z",
+        "--stdin",
+        stdin=b"".join(f"delete {ref}\0\0".encode() for ref in refs),
+    )
 
 
 def entries_of(client: Client, oid: str) -> dict[str, File]:

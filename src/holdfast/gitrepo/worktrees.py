@@ -22,7 +22,7 @@ from holdfast.gitrepo.listing import repositories_inside
 from holdfast.gitrepo.names import Oid, check_branch, check_name, few, shown
 from holdfast.gitrepo.pins import pin, unpin
 from holdfast.gitrepo.refs import swap_own
-from holdfast.gitrepo.snapshots import Snapshot, green_mark, take_snapshot
+from holdfast.gitrepo.snapshots import Snapshot, forget_marks, take_snapshot
 from holdfast.gitrepo.state import Status, status
 from holdfast.gitrepo.trees import Worktree, looking, own_branch
 from holdfast.process.removal import discard_folder
@@ -149,8 +149,7 @@ def remove_worktree(
             at = own_branch(held, tree.branch)
             if branch == "delete" and at is not None:
                 swap_own(held, tree.branch, None, at)
-            store = held.room(held.store, held.home)
-            ask(store, "update-ref", "-d", green_mark(tree))  # of none is fine
+            forget_marks(Worktree(held, tree.name, tree.branch))
             shutil.rmtree(_aside(held, name), ignore_errors=True)
             os.rename(tree.git_dir, _aside(held, name))  # whole, or gone
         shutil.rmtree(_aside(held, name), ignore_errors=True)

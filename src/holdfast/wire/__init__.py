@@ -33,6 +33,7 @@ from holdfast.wire.workshop import (
 if TYPE_CHECKING:
     import asyncio
 
+    from holdfast import ports
     from holdfast.core.state import State
     from holdfast.engine.decisions import Person, Policy
     from holdfast.engine.hold import Hold
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast.engine.repeat import Repeated
     from holdfast.engine.world import World
     from holdfast.model.agent import Registry
-    from holdfast.ports import Store
+    from holdfast.ports import ChatModel, Generator, GuardKind, Store
     from holdfast.process.terms import Terms
     from holdfast.store.host import LineLock
 
@@ -168,6 +169,12 @@ class Wishes:
     network: bool = False  # commands may reach others
     sandbox: bool = True  # False: commands may do whatever the person may
     written_here: bool = True  # False: the commands were chosen by a model or came from elsewhere
+    generators: Mapping[str, Generator] = field(default_factory=dict)  # beside the usual ones
+    guards: Mapping[str, GuardKind] = field(default_factory=dict)
+    fragments: ports.Fragments | None = (
+        None  # who reads steps that are added, if not the grammar does
+    )
+    models: Callable[[], ChatModel] | None = None  # who is asked instead of providers
 
 
 class Fragments:
@@ -215,14 +222,16 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     from holdfast.engine.world import World
     from holdfast.store.host import gone, line_lock, this_process
 
-    if any(step.model or step.has_judge for step in plan.steps.values()):
+    if not wishes.models and any(step.model or step.has_judge for step in plan.steps.values()):
         market.market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
     vault = market.Vault(os.path.abspath(root), lambda: _secret_names(plan, wishes.secrets))
     terms = terms_for(location, wishes)
     return World(
         store=store,
-        executor=executor_for(plan, wishes.functions, terms=terms),
+        executor=executor_for(
+            plan, wishes.functions, terms=terms, more=(wishes.generators, wishes.guards)
+        ),
         terms=terms,
         root=os.path.abspath(root),
         home=location,
@@ -233,10 +242,11 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         lock=lambda project, line: line_lock(location, project, line),
         sweep=_sweep,
         ignores=ignore_rules,
-        fragments=Fragments(os.path.abspath(root)),
+        fragments=wishes.fragments or Fragments(os.path.abspath(root)),
         ready=partial(ready, os.path.abspath(root)),
         alike=alike,
-        models=partial(
+        models=wishes.models
+        or partial(
             market.models_for,
             os.path.abspath(root),
             vault,
@@ -246,7 +256,9 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         ),
         hidden=vault.values,
         purse=partial(market.purse_for, os.path.abspath(root), plan.project, location, store),
-        paid=partial(market.pays, os.path.abspath(root)) if wishes.recorded is None else _is_free,
+        paid=_is_free
+        if wishes.recorded or wishes.models
+        else partial(market.pays, os.path.abspath(root)),
         agreed=wishes.agreed,
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
@@ -301,7 +313,7 @@ def terms_for(location: str, wishes: Wishes) -> Terms:
 
 
 def _is_free(_: Step) -> bool:
-    """Where all answers are recorded nobody is paid."""
+    """Where all answers are recorded, or played, nobody is paid."""
     return False
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UsageError
-from holdfast.model.plan import GATHER, Guard, Plan, Step, StepId
+from holdfast.model.plan import GATHER, WORK, Guard, Plan, Step, StepId
 
 if TYPE_CHECKING:
     from holdfast.executors.identity import Identities
@@ -108,6 +108,8 @@ def identities(functions: Mapping[StepId, Function] | None = None) -> Identities
             GATHER: lambda *_: {},
             "llm": lambda *_: {},
             "agent": tools_identity(imports),
+            WORK: lambda *_: {},
+            "deliver": lambda *_: {},
         },
         lambda guard, root: guard_identity(guard, root, imports.of_module),
     )
@@ -124,8 +126,12 @@ def executor_for(
     functions: Mapping[StepId, Function] | None = None,
     *,
     terms: Terms,
+    more: tuple[Mapping[str, Generator], Mapping[str, GuardKind]] = ({}, {}),
 ) -> LocalExecutor:
-    """An executor with the generators and guards that a plan uses, whose commands run on these terms."""
+    """An executor with the generators and guards that a plan uses, whose commands run on these terms.
+
+    `more` are generators and guards beside the usual ones.
+    """
     from holdfast.executors.local import LocalExecutor
     from holdfast.generators.agent import AgentGenerator, FunctionTools
     from holdfast.generators.gather import GatherGenerator
@@ -137,7 +143,9 @@ def executor_for(
     from holdfast.process.run import Slots
 
     imports, pool, slots = Imports(), Pool(terms), Slots()
-    guards = _Guards(lambda kind: _guard(kind, guards, pool, imports, slots, terms))
+    guards = _Guards(
+        lambda kind: more[1].get(kind) or _guard(kind, guards, pool, imports, slots, terms)
+    )
     for kind in _guard_kinds(plan):
         guards.get(kind)
     inline = None
@@ -152,6 +160,7 @@ def executor_for(
         GATHER: GatherGenerator(),
         "llm": LlmGenerator(project_files),
         "agent": AgentGenerator(FunctionTools(pool).open, project_files, imports),
+        **more[0],
     }
     return LocalExecutor(generators, guards, inline)
 

@@ -1,0 +1,85 @@
+"""States: snapshots of a worktree that are named by what its files hold, so the same files have one name.
+
+A state is kept under `refs/holdfast/states/WORKTREE/` of the snapshots as long as its worktree is there. Its
+name is that of a git tree: byte for byte the files that git tracks or does not ignore.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from holdfast.errors import UsageError
+from holdfast.gitrepo.calls import ask
+from holdfast.gitrepo.client import Client
+from holdfast.gitrepo.holding import working
+from holdfast.gitrepo.names import Oid, check_oid, shown
+from holdfast.gitrepo.snapshots import STATES, find_snapshot, restore_snapshot, take_snapshot
+from holdfast.gitrepo.trees import Worktree
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """One path that differs between two states; lines are None for content that is no text."""
+
+    path: str
+    added: int | None
+    removed: int | None
+
+
+def keep_state(tree: Worktree, *, why: str = "") -> Oid:
+    """Store a worktree as it is now, and name it."""
+    with working(tree.client, "state") as client:
+        snapshot = take_snapshot(replace(tree, client=client), why=why)
+        room = client.room(client.store, client.home)
+        ask(room, "update-ref", _ref(tree, snapshot.files), snapshot.oid)
+    return snapshot.files
+
+
+def has_state(tree: Worktree, state: str) -> bool:
+    """Whether a state of this worktree is kept."""
+    return bool(_found(tree, state))
+
+
+def restore_state(tree: Worktree, state: str) -> bool:
+    """Bring a worktree back to a state; whether anything differed. Its branch and index stay.
+
+    What is there is stored first.
+    """
+    found = _found(tree, state)
+    if not found:
+        raise UsageError(f"worktree {shown(tree.name)} has no state {shown(state)}")
+    done = restore_snapshot(tree, found)
+    return bool(done.written or done.removed)
+
+
+def state_files(tree: Worktree, state: str) -> Oid:
+    """The tree that a state is; UsageError if there is no such state."""
+    return find_snapshot(tree.client, _found(tree, state)).files
+
+
+def touched(client: Client, before: str, after: str) -> tuple[Touched, ...]:
+    """The paths that differ between two states, with the lines that do."""
+    how = ("-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
+    room = client.room(client.store, client.home)
+    return tuple(_rows(ask(room, "diff-tree", *how, check_oid(before), check_oid(after), "--")))
+
+
+def _rows(said: bytes) -> Iterator[Touched]:
+    for row in filter(None, said.split(b"\0")):
+        added, removed, path = row.split(b"\t", 2)
+        counts = [None if part == b"-" else int(part) for part in (added, removed)]
+        yield Touched(os.fsdecode(path), counts[0], counts[1])
+
+
+def _ref(tree: Worktree, state: str) -> str:
+    return f"{STATES}w-{tree.name}/{check_oid(state)}"
+
+
+def _found(tree: Worktree, state: str) -> str:
+    client = tree.client
+    asked = f"{_ref(tree, state)}\n".encode()
+    said = ask(client.room(client.store, client.home), "cat-file", "--batch-check", stdin=asked)
+    words = said.decode().split()
+    return words[0] if words[1:2] == ["commit"] else ""

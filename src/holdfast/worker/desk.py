@@ -1,0 +1,119 @@
+"""The worktree of a ticket as a model works in it: always at a state that has a name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from holdfast.codebase.index import Index
+from holdfast.edits.scope import Scope, outside
+from holdfast.edits.workspace import Workspace
+from holdfast.errors import StoreError
+from holdfast.gitrepo.greens import rollback
+from holdfast.gitrepo.states import Touched, keep_state, restore_state, touched
+from holdfast.gitrepo.trees import Worktree
+from holdfast.model.digest import digest_bytes
+from holdfast.model.fixed import fixed
+
+
+@fixed
+class Bounds:
+    """How much a cycle may do: turns of the model, files and lines changed since the ticket began."""
+
+    turns: int = 40
+    files: int = 100
+    lines: int = 5_000
+    seconds: float = 600.0  # of one command
+    refusals: int = 5  # uses in a row that were tried before in the same state
+    prompt: int = 24_000  # tokens that a cycle begins with
+
+
+@dataclass(slots=True)
+class Desk:
+    """A worktree, what may be written in it, and where things about it are kept."""
+
+    tree: Worktree
+    home: str
+    scope: Scope
+    bounds: Bounds
+    base: str = ""  # the state that the ticket began with
+    at: str = field(default="", init=False)  # the state that the files are known to be in
+
+    @property
+    def folder(self) -> str:
+        return self.tree.folder
+
+    @property
+    def workspace(self) -> Workspace:
+        """The folder for edits; they are kept outside of it."""
+        return Workspace(self.folder, self.scope, os.path.join(self.home, "edits"))
+
+    def index(self) -> Index:
+        """The index of the code base, as it is now."""
+        return Index(self.folder, os.path.join(self.home, "code.db"))
+
+    def begin(self, commit: str) -> str:
+        """The files as a commit has them, and nothing else that git does not ignore; their state."""
+        rollback(self.tree, to=commit)
+        return self.keep(f"at {commit}")
+
+    def keep(self, why: str) -> str:
+        """Store the files as they are; their state."""
+        self.at = keep_state(self.tree, why=why)
+        return self.at
+
+    def go_to(self, state: str) -> None:
+        """Bring the files to a state. Afterwards only `keep` may say that they are elsewhere."""
+        if self.at != state:
+            restore_state(self.tree, state)
+            self.at = state
+
+    def stir(self) -> None:
+        """Something is about to change the files: nobody knows their state until they are kept."""
+        self.at = ""
+
+    def touched(self, before: str, after: str) -> tuple[Touched, ...]:
+        """The paths that differ between two states."""
+        return touched(self.tree.client, before, after)
+
+    def over(self, before: str, after: str) -> str:
+        """Why a change goes too far, in words; empty if it may stand."""
+        changed = [item.path for item in self.touched(before, after)]
+        refused = [refusal.message for refusal in outside(self.scope, changed)]
+        if refused:
+            return "; ".join(refused[:5])
+        return self._too_much(self.touched(self.base, after))
+
+    def _too_much(self, changed: Sequence[Touched]) -> str:
+        lines = sum((item.added or 0) + (item.removed or 0) for item in changed)
+        if len(changed) > self.bounds.files:
+            return f"{len(changed)} files of the ticket differ, and {self.bounds.files} may"
+        if lines > self.bounds.lines:
+            return f"{lines} lines of the ticket differ, and {self.bounds.lines} may"
+        return ""
+
+    def remember(self, content: bytes) -> str:
+        """Keep what the model was shown, so that an edit of it can be merged; its digest."""
+        digest = digest_bytes(content)
+        folder = os.path.join(self.home, "seen")
+        place = os.path.join(folder, digest)
+        if not os.path.exists(place):
+            try:
+                os.makedirs(folder, 0o700, exist_ok=True)
+                fresh = f"{place}.{os.getpid()}"
+                with open(fresh, "wb") as file:
+                    file.write(content)
+                os.replace(fresh, place)
+            except OSError as error:
+                raise StoreError(f"'{folder}' cannot be written: {error.strerror}") from error
+        return digest
+
+    def recall(self, digest: str) -> bytes | None:
+        """What was kept under a digest, if it is still what it was."""
+        try:
+            with open(os.path.join(self.home, "seen", digest), "rb") as file:
+                content = file.read()
+        except OSError:
+            return None
+        return content if digest_bytes(content) == digest else None

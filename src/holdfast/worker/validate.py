@@ -1,0 +1,124 @@
+"""Guards of a cycle: what was changed may be changed, and the repository's own checks pass on exactly that.
+
+Every check is stored with its command, the state it ran on, its exit code and what a test program counted:
+that, and nothing that a model says, is what "tests pass" means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from holdfast.edits.scope import outside
+from holdfast.errors import GuardBroken, ProcessError
+from holdfast.model.artifact import Verdict
+from holdfast.model.call import Message, Request, ToolUse
+from holdfast.model.digest import Json, canonical
+from holdfast.model.plan import Guard
+from holdfast.ports import Candidate, Job, Said, Wanted
+from holdfast.process.reports import Report, failures, read_report
+from holdfast.process.room import tail
+from holdfast.process.run import Completed
+from holdfast.process.terms import Terms as Confinement
+from holdfast.worker.cycle import Open, made_by
+from holdfast.worker.plan import told
+from holdfast.worker.tools import in_thread, run_in
+
+_COULD_NOT_RUN = frozenset({126, 127})
+_NOBODY = "holdfast:checks"  # who is asked: nobody, but a use is stored beside what it answers
+
+
+class ValidationGuard:
+    """Runs one check at the state that the candidate names."""
+
+    def __init__(self, open_desk: Open, confinement: Confinement | None) -> None:
+        self._open = open_desk
+        self._confinement = confinement
+
+    def identity(self, guard: Guard, root: str) -> Mapping[str, Json]:
+        del guard, root
+        return {}
+
+    async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
+        ticket, terms, _ = told(job.step)
+        state, command = str(made_by(candidate.content)["state"]), str(guard.config)
+        desk = await in_thread(lambda: self._open(ticket, terms))
+        await in_thread(lambda: desk.go_to(state))
+        done: list[Completed] = []
+
+        async def check() -> Said:
+            try:
+                done.append(
+                    await run_in(desk, job, self._confinement, command, terms.bounds.seconds)
+                )
+            except ProcessError as error:
+                raise GuardBroken(f"'{command}' could not run: {error}") from error
+            return Said(json.dumps(_record(command, state, done[0])), ok=done[0].success)
+
+        if job.calls is None:
+            await check()
+        else:
+            await job.calls.use(_wanted(command, state), check, "always")
+        return _verdict(guard, command, done[0])
+
+
+class ScopeGuard:
+    """Looks at what a cycle changed, whoever changed it."""
+
+    def __init__(self, open_desk: Open) -> None:
+        self._open = open_desk
+
+    def identity(self, guard: Guard, root: str) -> Mapping[str, Json]:
+        del guard, root
+        return {}
+
+    async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
+        ticket, terms, _ = told(job.step)
+        made = made_by(candidate.content)
+        desk = await in_thread(lambda: self._open(ticket, terms))
+        changed = await in_thread(lambda: desk.touched(str(made["begun"]), str(made["state"])))
+        refused = outside(desk.scope, [item.path for item in changed])
+        if refused:
+            return Verdict("reject", guard.name, "\n".join(item.message for item in refused[:20]))
+        return Verdict("accept", guard.name)
+
+
+def _wanted(command: str, state: str) -> Wanted:
+    arguments = canonical({"command": command, "state": state}).decode()
+    asked = Request(_NOBODY, (Message("user", arguments),))
+    return Wanted(asked, 0, ToolUse("check", "validate", arguments), "validate")
+
+
+def _record(command: str, state: str, done: Completed) -> dict[str, Json]:
+    found = read_report(done.stdout + b"\n" + done.stderr)
+    return {
+        "cmd": command,
+        "state": state,
+        "exit_code": done.code if done.code is not None else -1,
+        "ended": done.ended,
+        "duration_ms": round(done.duration * 1000),
+        "tests": None if found is None else _counts(found),
+        "top_stderr": tail(done.stderr)[:2000],
+    }
+
+
+def _counts(found: Report) -> dict[str, Json]:
+    return {
+        "passed": found.passed,
+        "failed": found.failed,
+        "skipped": found.skipped,
+        "errors": found.errors,
+    }
+
+
+def _verdict(guard: Guard, command: str, done: Completed) -> Verdict:
+    if done.success:
+        return Verdict("accept", guard.name)
+    output = done.stdout + done.stderr
+    if done.ended != "exited" or done.code in _COULD_NOT_RUN:
+        how = f"exit code {done.code}" if done.ended == "exited" else done.ended.replace("_", " ")
+        raise GuardBroken(f"'{command}' gave no verdict: {how}\n{tail(output)}".strip())
+    report = read_report(output)
+    told_first = failures(report) if report is not None else ""
+    said = "\n\n".join(filter(None, (told_first, tail(output))))
+    return Verdict("reject", guard.name, said or f"'{command}' ended with exit code {done.code}")
