@@ -24,11 +24,13 @@ def open_client(
     home: str,
     *,
     before: tuple[str, ...] = (),
+    ignored_too: tuple[str, ...] = (),
     clock: Callable[[], float] = time.time,
 ) -> Client:
     """A client of the repository that a folder lies in; `home` is made if it is not there.
 
     `home` is for one repository, and lies outside its work tree: what runs in there must not reach it.
+    `ignored_too` are patterns, as in `.gitignore`, of what is never stored unless it is tracked.
     """
     place = locate(folder)
     home = os.path.realpath(home)
@@ -44,7 +46,8 @@ def open_client(
             os.makedirs(os.path.join(home, folder_name), 0o700, exist_ok=True)
         form = settings.get("extensions.objectformat", "sha1").lower()
         with working(client, "open") as held:
-            write_file(os.path.join(home, "ignore"), ignored(place))
+            more = "".join(f"{pattern}\n" for pattern in ignored_too).encode()
+            write_file(os.path.join(home, "ignore"), more + ignored(place))
             _make(held, held.store, form)
             _make(held, held.work, form)
             write_file(os.path.join(client.store, "info", "attributes"), _RAW.encode())

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from holdfast.worker.ticket import Ticket
 
 
+# What tools leave behind in a work tree, whether or not the repository says so.
+_LEFTOVERS = (
+    *("__pycache__/", "*.py[co]", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".coverage"),
+    *("node_modules/", ".npm/", ".gradle/", "*.class", ".DS_Store", "*.swp", "*~"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A person's repository, and where its tickets are worked on."""
@@ -58,7 +65,8 @@ def open_site(folder: str, env: Mapping[str, str] = os.environ) -> Site:
 
     top = locate(folder).top
     name = f"{os.path.basename(top)[:40]}-{digest_bytes(os.fsencode(top))[:12]}"
-    return Site(open_client(top, os.path.join(state_home(env), "repositories", name)))
+    home = os.path.join(state_home(env), "repositories", name)
+    return Site(open_client(top, home, ignored_too=_LEFTOVERS))
 
 
 def state_home(env: Mapping[str, str]) -> str:
