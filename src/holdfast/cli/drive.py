@@ -20,6 +20,7 @@ from holdfast.engine.hold import Hold
 from holdfast.engine.loop import Engine
 from holdfast.engine.repeat import Repeated
 from holdfast.engine.world import World
+from holdfast.errors import UsageError
 from holdfast.model.event import Agreed
 from holdfast.model.plan import Plan
 from holdfast.ports import Store
@@ -87,6 +88,7 @@ class Drive:
     wishes: wire.Wishes
     quiet: bool
     checkpoints: str | None = None  # where to write them
+    beside: Callable[[Follower], Follower] | None = None  # who else is told
 
 
 def once(
@@ -95,6 +97,7 @@ def once(
     repeat: Callable[[World], Repeated | None] | None = None,
 ) -> State:
     """Drive to an end or a rest, and tell of it."""
+    _check_ticket(drive)
     with following(drive.store, quiet=drive.quiet) as follower:
         tell = _noting(drive, follower)
         reminders = Reminders(tell.say)
@@ -116,8 +119,19 @@ def once(
     return state
 
 
+def _check_ticket(drive: Drive) -> None:
+    """Tickets have generators of their own, and a worktree: only `work` knows them."""
+    ticket = drive.plan.origin.get("ticket")
+    if isinstance(ticket, Mapping) and not drive.wishes.generators:
+        raise UsageError(
+            f"'{drive.plan.name}' is the line of a ticket", hint=f"holdfast work {ticket['id']}"
+        )
+
+
 def _noting(drive: Drive, follower: Follower) -> Follower:
-    """The follower, writing checkpoints if that was asked for."""
+    """The follower, with whoever else is told, writing checkpoints if that was asked for."""
+    if drive.beside is not None:
+        follower = drive.beside(follower)
     if drive.checkpoints is None:
         return follower
     from holdfast.cli.checkpoint import Noting

@@ -9,30 +9,18 @@ from dataclasses import replace
 import click
 
 from holdfast import wire
-from holdfast.cli.ask import go_on
-from holdfast.cli.drive import Drive, once, wishes_of
 from holdfast.cli.driving import run_options
-from holdfast.cli.ending import conclude
-from holdfast.cli.place import Place
-from holdfast.cli.say import out, talk
-from holdfast.cli.view import view
-from holdfast.config.settings import read_protected, read_settings
-from holdfast.core.state import State
-from holdfast.engine.journals import read_state, runs_of
-from holdfast.engine.runs import resume_run, start_run
+from holdfast.cli.say import talk
+from holdfast.cli.working import Working
+from holdfast.config.settings import read_protected
 from holdfast.errors import UsageError
 from holdfast.gitrepo.client import resolve
-from holdfast.gitrepo.commits import person
-from holdfast.model.event import Options, Recorded
-from holdfast.model.plan import Plan, RunId, plan_digest
 from holdfast.model.text import one_line
-from holdfast.ports import Store
-from holdfast.wire.tickets import Site, last_head, last_plan, open_site, wishes_for
+from holdfast.wire.tickets import Known, Site, find_known, open_site
 from holdfast.worker.desk import Bounds
 from holdfast.worker.detect import Check, detect
-from holdfast.worker.plan import Terms, branch_of, line_of, plan_of
-from holdfast.worker.runlog import RunLog
-from holdfast.worker.script import Script, read_script
+from holdfast.worker.plan import Terms
+from holdfast.worker.script import PROVIDER, Script, read_script
 from holdfast.worker.ticket import MOST, Ticket, entity, read_ticket
 
 _ENDINGS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
@@ -65,6 +53,8 @@ _ENDINGS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
 @click.option(
     "--scope", multiple=True, metavar="GLOB", help="Only these may be written; repeatable."
 )
+@click.option("--push", metavar="REMOTE", help="Push the branch there when the ticket is ready.")
+@click.option("--in-place", is_flag=True, help="Let your own branch follow, if your tree is clean.")
 @click.option("--cycles", type=click.IntRange(1, 100), default=10, help="At most so many (10).")
 @click.option("--turns", type=click.IntRange(1, 500), default=40, help="Of a cycle, at most (40).")
 @click.option("--max-files", type=click.IntRange(1), default=100, help="That may change (100).")
@@ -85,6 +75,8 @@ def work(
     turns: int,
     max_files: int,
     max_lines: int,
+    push: str | None,
+    in_place: bool,
     **manner: object,
 ) -> int:
     """Do a ticket: work in a worktree of its own, check, commit, until it is ready.
@@ -93,13 +85,15 @@ def work(
     prints, or the words themselves. The result is a branch holdfast/ID in this repository; your work tree is
     not touched. Doing it again goes on where it was.
     """
+    site, played = open_site(os.getcwd()), _script(script)
+    if (known := _known(site, ticket)) is not None:
+        terms = _as_before(site, known, model, played)
+        return Working(site, known.ticket, terms, played, manner).done(push=push, in_place=in_place)
     wanted = _ticket(ticket)
     if ticket_id:
         wanted = read_ticket_as(wanted, ticket_id)
     if eoi:
         wanted = replace(wanted, eoi=entity(eoi))
-    site = open_site(os.getcwd())
-    played = _script(script)
     terms = Terms(
         model=played.model if played else _model(site, model),
         base=resolve(site.client, base),
@@ -109,109 +103,36 @@ def work(
         cycles=cycles,
         bounds=Bounds(turns=turns, files=max_files, lines=max_lines),
     )
-    return _Working(site, wanted, terms, played, manner).done()
+    return Working(site, wanted, terms, played, manner).done(push=push, in_place=in_place)
 
 
-class _Working:
-    """One ticket, from here to its end or rest."""
+def _known(site: Site, given: str) -> Known | None:
+    """The ticket of that id, if it was worked on here; a file of that name is meant rather."""
+    location = wire.store_location(site.top, None)
+    if os.path.exists(given) or not wire.has_store(location):
+        return None
+    store = wire.open_store(location, readonly=True)
+    try:
+        found = (find_known(store, line) for line in dict.fromkeys((given, f"ticket-{given}")))
+        return next((known for known in found if known is not None), None)
+    finally:
+        store.close()
 
-    def __init__(
-        self,
-        site: Site,
-        ticket: Ticket,
-        terms: Terms,
-        script: Script | None,
-        manner: dict[str, object],
-    ) -> None:
-        self._site = site
-        self._ticket = ticket
-        self._terms = terms
-        self._script = script
-        self._manner = manner
-        location = wire.store_location(site.top, None)
-        self._where = Place(None, site.folder(ticket), location, line_of(ticket))
 
-    def done(self) -> int:
-        store = self._where.open(create=True)
-        try:
-            plan = self._plan(store)
-            self._agree(plan)
-            self._site.desk(self._ticket, self._terms)
-            state = self._driven(store, plan)
-            code = conclude(store, state, None, as_json=bool(self._manner["as_json"]))
-            if not self._manner["as_json"]:
-                self._tell(store, state)
-            return code
-        finally:
-            store.close()
-
-    def _plan(self, store: Store) -> Plan:
-        """The plan of this ticket: the one that stands, or one that goes on from what was delivered."""
-        before = last_plan(store, line_of(self._ticket))
-        if before is None:
-            return plan_of(self._ticket, self._terms)
-        base = str(before.origin["ticket"]["base"])  # type: ignore[index,call-overload] # as plan_of writes it
-        self._terms = replace(self._terms, base=base)
-        plan = plan_of(self._ticket, self._terms)
-        if plan_digest(plan) == plan_digest(before) or not (
-            head := last_head(store, line_of(self._ticket))
-        ):
-            return plan
-        talk(f"the ticket, or what was said of it, is another: work goes on from {head[:12]}")
-        self._terms = replace(self._terms, base=head)
-        return plan_of(self._ticket, self._terms)
-
-    def _agree(self, plan: Plan) -> None:
-        if self._script is not None or self._manner["yes"]:
-            return
-        if not wire.market.is_paid(self._site.top, self._terms.model):
-            return
-        if not view().asks:
-            raise UsageError(
-                f"'{self._terms.model}' costs money, and nobody is there to ask", hint="say --yes"
-            )
-        talk(f"'{plan.name}' asks {self._terms.model}, which costs money")
-        go_on("work on it?", default=True)
-
-    def _driven(self, store: Store, plan: Plan) -> State:
-        settings = read_settings(self._site.top)
-        wishes = wishes_of(self._where, store, settings, self._manner, "anything")
-        wishes = wishes_for(self._site, self._where.location, wishes, person(), self._script)
-        drive = Drive(self._where, plan, store, wishes, quiet=bool(self._manner["quiet"]))
-        left = _unfinished(store, plan)
-        if left is not None:
-            talk(f"goes on with {left[:8]}")
-            return once(drive, lambda world: resume_run(world, left))
-        return once(drive, lambda world: start_run(world, plan, plan.name, Options()))
-
-    def _tell(self, store: Store, state: State) -> None:
-        head = last_head(store, state.line)
-        if head:
-            out(f"branch {branch_of(self._ticket)} is at {head[:12]}")
-        log = RunLog(self._ticket, state.run, store.get)
-        log.read(_journal(store, state.run))
-        out(f"log {log.write(os.path.join(self._site.home(self._ticket), 'runs'))}")
+def _as_before(site: Site, known: Known, model: str | None, script: Script | None) -> Terms:
+    """The terms of a ticket that is gone on with; who works may be another."""
+    if script is not None or model is not None:
+        who = script.model if script is not None else _model(site, model)
+        return replace(known.terms, model=who)
+    if known.terms.model.startswith(f"{PROVIDER}:"):
+        raise UsageError(f"'{known.ticket.id}' plays a script", hint="--script FILE")
+    return known.terms
 
 
 def read_ticket_as(ticket: Ticket, given: str) -> Ticket:
     """A ticket under an id that the person gave it."""
     checked = read_ticket(f"---\nid: {given!r}\ntitle: x\n---\n")
     return replace(ticket, id=checked.id)
-
-
-def _journal(store: Store, run: RunId) -> list[Recorded]:
-    return list(store.read(f"run:{run}"))
-
-
-def _unfinished(store: Store, plan: Plan) -> RunId | None:
-    rows = runs_of(store, plan.project, plan.name)
-    if not rows:
-        return None
-    state = read_state(store, rows[-1].run)
-    if state is None:
-        return None
-    again = state.status in {"running", "paused", "waiting", "limit"}
-    return state.run if again and state.base == plan_digest(plan) else None
 
 
 def _ticket(given: str) -> Ticket:

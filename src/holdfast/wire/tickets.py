@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from holdfast.errors import BugError
 from holdfast.model.digest import digest_bytes
 
 if TYPE_CHECKING:
     from holdfast.gitrepo.client import Client
     from holdfast.gitrepo.names import Identity
-    from holdfast.model.plan import Plan
+    from holdfast.model.digest import Json
+    from holdfast.model.plan import Plan, Step
     from holdfast.ports import Store
     from holdfast.wire import Wishes
     from holdfast.worker.desk import Desk
@@ -80,11 +82,13 @@ def wishes_for(
     site: Site, location: str, wishes: Wishes, who: Identity, script: Script | None
 ) -> Wishes:
     """What an engine is to have that works on tickets of a site."""
+    from holdfast.gitrepo.place import read_global
     from holdfast.model.plan import WORK
     from holdfast.wire import terms_for
     from holdfast.worker.cycle import CycleGenerator
     from holdfast.worker.deliver import DeliverGenerator
     from holdfast.worker.plan import DELIVER, SCOPE, VALIDATION, TicketSteps
+    from holdfast.worker.push import PUSH, PushGenerator
     from holdfast.worker.validate import ScopeGuard, ValidationGuard
 
     wishes = replace(wishes, written_here=False)
@@ -94,6 +98,7 @@ def wishes_for(
         generators={
             WORK: CycleGenerator(site.desk, terms),
             DELIVER: DeliverGenerator(site.desk, who),
+            PUSH: PushGenerator(site.client, read_global("credential.helper")),
         },
         guards={
             VALIDATION: ValidationGuard(site.desk, terms),
@@ -104,24 +109,62 @@ def wishes_for(
     )
 
 
-def last_plan(store: Store, line: str) -> Plan | None:
-    """The plan that a ticket was last worked on by."""
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A ticket that was worked on: as its last plan tells it, and what was delivered so far."""
+
+    ticket: Ticket
+    terms: Terms
+    plan: Plan
+    deliveries: tuple[Mapping[str, Json], ...]
+
+    @property
+    def head(self) -> str:
+        """The commit that it came to; empty if nothing was delivered."""
+        return str(self.deliveries[-1]["head"]) if self.deliveries else ""
+
+
+def find_known(store: Store, line: str) -> Known | None:
+    """What a store knows of a ticket."""
     from holdfast.engine.versions import kept_plan, versions
+    from holdfast.model.plan import StepId
+    from holdfast.worker.deliver import delivered
+    from holdfast.worker.plan import ORIGIN, told
 
     found = versions(store, "", line)
-    return kept_plan(store, found[-1].plan) if found else None
-
-
-def last_head(store: Store, line: str) -> str:
-    """The commit that a ticket came to; empty if nothing was delivered."""
-    from holdfast.worker.deliver import delivered
-
-    done = [
+    plan = kept_plan(store, found[-1].plan) if found else None
+    if (
+        plan is None
+        or ORIGIN not in plan.origin
+        or (first := plan.steps.get(StepId("cycle-1"))) is None
+    ):
+        return None
+    ticket, terms, _ = told(filled(first))
+    made = [
         artifact
         for step, artifact in store.newest_of_all("", line).items()
         if step.startswith("deliver-")
     ]
-    if not done:
-        return ""
-    latest = max(done, key=lambda artifact: artifact.number)
-    return str(delivered(store.get(latest.digest))["head"])
+    made.sort(key=lambda artifact: artifact.number)
+    said = tuple(delivered(store.get(artifact.digest)) for artifact in made)
+    return Known(ticket, terms, plan, said)
+
+
+def tickets_of(store: Store) -> list[Known]:
+    """All tickets that a store knows, by the names of their lines."""
+    from holdfast.engine.versions import lines_of
+
+    lines = [
+        line for project, line in lines_of(store) if not project and line.startswith("ticket-")
+    ]
+    return [known for known in (find_known(store, line) for line in lines) if known is not None]
+
+
+def filled(step: Step) -> Step:
+    """A step whose values are what they stand for: nothing in them reads anything."""
+    from holdfast.model.expression import fill
+
+    def nothing(_: object) -> Json:
+        raise BugError("a step of a ticket reads something")
+
+    return replace(step, values={key: fill(value, nothing) for key, value in step.values.items()})

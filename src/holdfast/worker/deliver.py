@@ -88,7 +88,9 @@ class DeliverGenerator:
         )
         done = _commits(replace(desk, tree=tree), self._who, ticket, made, before, trailers)
         head = done[-1].oid if done else before
-        head, nodes = self._attributed(replace(desk, tree=tree), ticket, made, done, head, trailers)
+        head, nodes, text = self._attributed(
+            replace(desk, tree=tree), ticket, made, done, head, trailers
+        )
         _deliver(tree, branch_of(ticket), head, before if before != terms.base else None)
         mark_green(tree, why=f"{job.step.id} of {ticket.id}")
         ready = bool(made["ready"])
@@ -106,6 +108,7 @@ class DeliverGenerator:
             "ended": made["ended"],
             "checked": list(terms.checks),
             "nodes": nodes,
+            "tree": text,
             **{key: made[key] for key in ("summary", "eoi", "plan", "reflections", "question")},
         }
         return Candidate("bytes", canonical(whole), fragments=more)
@@ -118,22 +121,23 @@ class DeliverGenerator:
         done: Sequence[Commit],
         head: str,
         trailers: Mapping[str, str],
-    ) -> tuple[str, list[Json]]:
-        """Write the task tree, and commit it; the head then, and the nodes that were worked on."""
+    ) -> tuple[str, list[Json], str]:
+        """Write the task tree, and commit it; the head then, the nodes worked on, and the tree as text."""
         path = TREE.format(ticket.id)
         tree = load_or_create(snapshot_of(desk.folder, path), ticket)
         said = cast("list[Mapping[str, Json]]", made["nodes"])
         tell(tree, said)
         found = _evidence(said, done)
         attribute(tree, found)
-        write_tree(desk.folder, path, text_of(tree))
+        text = text_of(tree)
+        write_tree(desk.folder, path, text)
         desk.stir()
         try:
             message = f"{ticket.id}: bring the task tree up to date"
             head = commit(desk.tree, message, path, identity=self._who, trailers=trailers).oid
         except EditError:  # nothing in it changed
             pass
-        return head, list(_affected(tree, found))
+        return head, list(_affected(tree, found)), text
 
 
 def delivered(content: bytes) -> Mapping[str, Json]:

@@ -31,6 +31,7 @@ from holdfast.worker.deliver import SCHEMA as DELIVERY
 from holdfast.worker.ticket import Ticket
 
 _FAILED = frozenset({"failed", "blocked", "escalated"})
+_NOTED = frozenset({"validate", "push", "agent"})  # what is done without a model
 _TOP = 2_000  # characters of what a command complains about
 
 
@@ -58,6 +59,19 @@ class RunLog:
         """Take in more of the journal."""
         for recorded in events:
             self._take(recorded)
+
+    def read_push(self, events: Iterable[Recorded]) -> None:
+        """Take in the journal of a push of what this run came to; what failed there failed."""
+        for recorded in events:
+            match recorded.event:
+                case ToolUsed() as used:
+                    self._used(used)
+                case AttemptFailed(feedback=said) if said is not None:
+                    self.error = self.get(said).decode("utf-8", "replace")[:_TOP]
+                case RunRested(status=status) if status in _FAILED:
+                    self.status = "failed"
+                case _:
+                    pass
 
     def _take(self, recorded: Recorded) -> None:
         match recorded.event:
@@ -94,11 +108,12 @@ class RunLog:
     def _used(self, used: ToolUsed) -> None:
         given = cast("Mapping[str, Json]", json.loads(self.get(used.arguments) or b"{}"))
         said = self.get(used.answer).decode("utf-8", "replace")
-        if used.name == "validate":
+        if used.name in _NOTED:
             record = cast("Mapping[str, Json]", json.loads(said))
-            self.checks[str(record["cmd"])] = record
-            keys = ("cmd", "exit_code", "top_stderr", "duration_ms")
-            self.commands.append({key: record[key] for key in keys})
+            if used.name == "validate":
+                self.checks[str(record["cmd"])] = record
+            told = {key: record[key] for key in ("cmd", "exit_code", "top_stderr")}
+            self.commands.append({**told, "duration_ms": used.took_ms})
         elif used.name == "run":
             self.commands.append(_command(str(given.get("command", "")), said, used))
         elif used.name == "plan" and given.get("steps"):
@@ -161,8 +176,6 @@ class RunLog:
         with open(fresh, "w", encoding="utf-8") as file:
             json.dump(self.as_json(), file, ensure_ascii=False, indent=1)
             file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
         os.replace(fresh, place)
         return place
 

@@ -6,26 +6,24 @@ that, and nothing that a model says, is what "tests pass" means.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from holdfast.edits.scope import outside
 from holdfast.errors import GuardBroken, ProcessError
 from holdfast.model.artifact import Verdict
-from holdfast.model.call import Message, Request, ToolUse
-from holdfast.model.digest import Json, canonical
+from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
-from holdfast.ports import Candidate, Job, Said, Wanted
+from holdfast.ports import Candidate, Job
 from holdfast.process.reports import Report, failures, read_report
 from holdfast.process.room import tail
 from holdfast.process.run import Completed
 from holdfast.process.terms import Terms as Confinement
 from holdfast.worker.cycle import Open, made_by
+from holdfast.worker.noting import noted
 from holdfast.worker.plan import told
 from holdfast.worker.tools import in_thread, run_in
 
 _COULD_NOT_RUN = frozenset({126, 127})
-_NOBODY = "holdfast:checks"  # who is asked: nobody, but a use is stored beside what it answers
 
 
 class ValidationGuard:
@@ -46,19 +44,16 @@ class ValidationGuard:
         await in_thread(lambda: desk.go_to(state))
         done: list[Completed] = []
 
-        async def check() -> Said:
+        async def check() -> Mapping[str, Json]:
             try:
                 done.append(
                     await run_in(desk, job, self._confinement, command, terms.bounds.seconds)
                 )
             except ProcessError as error:
                 raise GuardBroken(f"'{command}' could not run: {error}") from error
-            return Said(json.dumps(_record(command, state, done[0])), ok=done[0].success)
+            return _record(command, state, done[0])
 
-        if job.calls is None:
-            await check()
-        else:
-            await job.calls.use(_wanted(command, state), check, "always")
+        await noted(job, "validate", {"command": command, "state": state}, check)
         return _verdict(guard, command, done[0])
 
 
@@ -83,12 +78,6 @@ class ScopeGuard:
         return Verdict("accept", guard.name)
 
 
-def _wanted(command: str, state: str) -> Wanted:
-    arguments = canonical({"command": command, "state": state}).decode()
-    asked = Request(_NOBODY, (Message("user", arguments),))
-    return Wanted(asked, 0, ToolUse("check", "validate", arguments), "validate")
-
-
 def _record(command: str, state: str, done: Completed) -> dict[str, Json]:
     found = read_report(done.stdout + b"\n" + done.stderr)
     return {
@@ -96,7 +85,6 @@ def _record(command: str, state: str, done: Completed) -> dict[str, Json]:
         "state": state,
         "exit_code": done.code if done.code is not None else -1,
         "ended": done.ended,
-        "duration_ms": round(done.duration * 1000),
         "tests": None if found is None else _counts(found),
         "top_stderr": tail(done.stderr)[:2000],
     }

@@ -1,0 +1,314 @@
+"""One ticket from here to its end or rest: its plan, its engine, its log, its push, what is told of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from holdfast import wire
+from holdfast.cli.again import out_next
+from holdfast.cli.ask import consent_to
+from holdfast.cli.asking import ask_people
+from holdfast.cli.drive import Drive, manner_of, once, wishes_of
+from holdfast.cli.ending import conclude, exit_code
+from holdfast.cli.follow import Follower
+from holdfast.cli.measure import count
+from holdfast.cli.money import spent_words
+from holdfast.cli.place import Place
+from holdfast.cli.say import SIGNS, out, out_json, short, talk
+from holdfast.config.settings import read_settings
+from holdfast.core.state import State
+from holdfast.engine.journals import read_state, runs_of
+from holdfast.engine.runs import resume_run, start_run
+from holdfast.errors import UsageError
+from holdfast.gitrepo.client import their_branch
+from holdfast.gitrepo.commits import person
+from holdfast.gitrepo.pushing import remote_address
+from holdfast.gitrepo.refs import move_branch
+from holdfast.gitrepo.state import status
+from holdfast.model.digest import Json
+from holdfast.model.event import Options, Recorded
+from holdfast.model.plan import Plan, RunId, StepId, plan_digest
+from holdfast.ports import Store
+from holdfast.wire.tickets import Known, Site, find_known, wishes_for
+from holdfast.worker.plan import Terms, branch_of, line_of, plan_of
+from holdfast.worker.push import push_plan
+from holdfast.worker.runlog import RunLog
+from holdfast.worker.script import Script
+from holdfast.worker.ticket import Ticket
+
+_AGAIN = frozenset({"running", "paused", "waiting", "limit"})
+NOT_READY = 5  # a limit was reached
+NOTHING = 1  # it says that it is ready, and nothing was changed
+
+
+class Working:
+    """One ticket, as it is to be worked on."""
+
+    def __init__(
+        self,
+        site: Site,
+        ticket: Ticket,
+        terms: Terms,
+        script: Script | None,
+        manner: dict[str, object],
+    ) -> None:
+        self._site = site
+        self._ticket = ticket
+        self._terms = terms
+        self._script = script
+        self._manner = manner
+        self._where = place_of(site, ticket)
+
+    def done(self, *, push: str | None, in_place: bool) -> int:
+        """Work until it is ready or cannot go on; the exit code."""
+        branch = self._own_branch() if in_place else ""
+        url = remote_address(self._site.client, push).url if push else ""
+        store = self._where.open(create=True)
+        try:
+            plan = self._plan(store)
+            self._agree(plan, url)
+            self._site.desk(self._ticket, self._terms)
+            state = self._driven(store, plan)
+            known = find_known(store, plan.name)
+            assert known is not None  # it was begun
+            code = came_to(state, known)
+            if code == 0 and branch:
+                move_branch(
+                    self._site.client, branch, new=known.head, old=self._terms.base, follow=True
+                )
+            pushed = self._pushed(store, known, state, url) if url and code == 0 else None
+            self._tell(store, state, known, pushed, branch if code == 0 else "")
+            return code if pushed is None else exit_code(pushed)
+        finally:
+            store.close()
+
+    def _own_branch(self) -> str:
+        """The branch that the person's work tree is on, if that may follow."""
+        found = status(self._site.client)
+        if not found.is_clean:
+            raise UsageError(
+                "your work tree is not clean, and --in-place would touch it",
+                hint="commit or stash what is there, or leave --in-place out",
+            )
+        branch = (their_branch(self._site.client) or "").removeprefix("refs/heads/")
+        if not branch or found.head != self._terms.base:
+            raise UsageError(
+                "--in-place goes on from the branch you are on", hint="leave --base out"
+            )
+        return branch
+
+    def _plan(self, store: Store) -> Plan:
+        """The plan of this ticket: the one that stands, or one that goes on from what was delivered."""
+        known = find_known(store, line_of(self._ticket))
+        if known is None:
+            return plan_of(self._ticket, self._terms)
+        self._terms = replace(self._terms, base=known.terms.base)
+        plan = plan_of(self._ticket, self._terms)
+        if plan_digest(plan) == plan_digest(known.plan) or not known.head:
+            return plan
+        talk(f"what is wanted is not what it was: work goes on from {known.head[:12]}")
+        self._terms = replace(self._terms, base=known.head)
+        return plan_of(self._ticket, self._terms)
+
+    def _agree(self, plan: Plan, url: str) -> None:
+        """Ask once before money is spent or something leaves this machine."""
+        outside = [f"push to {url}"] if url else []
+        paid = []
+        if self._script is None and wire.market.is_paid(self._site.top, self._terms.model):
+            paid = [f"{plan.name} asks {self._terms.model}"]
+        if not outside and not paid:
+            return
+        given = self._manner["max_cost"]
+        if paid and given is not None:
+            paid = []
+        consent_to(outside, yes=bool(self._manner["yes"]), look="", paid=paid)
+
+    def _driven(self, store: Store, plan: Plan) -> State:
+        left = _unfinished(store, plan)
+        most = wire.market.cost_bound(self._site.top, plan, self._manner["max_cost"])  # type: ignore[arg-type] # of a click type
+        drive = self._drive(store, plan)
+        if left is not None:
+            talk(f"goes on with {short(left)}")
+            state = once(drive, lambda world: resume_run(world, left, max_cost=most))
+        else:
+            options = Options(max_cost=most)
+            state = once(drive, lambda world: start_run(world, plan, plan.name, options))
+        manner = manner_of(self._manner)
+        while (
+            state.status == "waiting"
+            and manner.how == "ask"
+            and ask_people(store, self._where, state)
+        ):
+            run = state.run
+            state = once(drive, lambda world: resume_run(world, run, only=()))  # noqa: B023
+        return state
+
+    def _drive(self, store: Store, plan: Plan) -> Drive:
+        settings = read_settings(self._site.top)
+        wishes = wishes_of(self._where, store, settings, self._manner, "anything")
+        wishes = wishes_for(self._site, self._where.location, wishes, person(), self._script)
+        quiet = bool(self._manner["quiet"])
+        beside = partial(_Keeping, self._site, self._ticket, store)
+        return Drive(self._where, plan, store, wishes, quiet=quiet, beside=beside)
+
+    def _pushed(self, store: Store, known: Known, state: State, url: str) -> State:
+        plan = push_plan(self._ticket, known.head, url, state.run)
+        drive = replace(self._drive(store, plan), beside=None)
+        done = once(drive, lambda world: start_run(world, plan, plan.name, Options()))
+        write_log(self._site, self._ticket, store, state.run)
+        return done
+
+    def _tell(
+        self, store: Store, state: State, known: Known, pushed: State | None, followed: str
+    ) -> None:
+        code = came_to(state, known)
+        log = write_log(self._site, self._ticket, store, state.run)
+        if self._manner["as_json"]:
+            out_json({**work_json(known, state, log), "pushed": _push_json(pushed)})
+            return
+        if code:
+            conclude(store, state, None, as_json=False)
+        for line in told_lines(known, state):
+            out(line)
+        if followed:
+            out(f"{SIGNS['done']} your branch {followed} followed")
+        if pushed is not None:
+            if pushed.status == "completed":
+                out(f"{SIGNS['done']} pushed")
+            else:
+                conclude(store, pushed, None, as_json=False)
+        out(f"  log {log}")
+        if code == 0:
+            out_next(
+                f"git log -p ..{branch_of(self._ticket)}    git merge {branch_of(self._ticket)}"
+            )
+
+
+class _Keeping:
+    """A follower that writes the run's log whenever something was stored."""
+
+    def __init__(self, site: Site, ticket: Ticket, store: Store, follower: Follower) -> None:
+        self._site = site
+        self._ticket = ticket
+        self._store = store
+        self._follower = follower
+        self._log: RunLog | None = None
+
+    def began(self, state: State) -> None:
+        self._log = RunLog(self._ticket, state.run, self._store.get)
+        self._log.read(journal_of(self._store, state.run))
+        self._follower.began(state)
+        self._log.write(runs_folder(self._site, self._ticket))
+
+    def events(self, events: list[Recorded]) -> None:
+        self._follower.events(events)
+        if self._log is not None:
+            self._log.read(events)
+            self._log.write(runs_folder(self._site, self._ticket))
+
+    def output(self, step: StepId, stream: str, data: bytes) -> None:
+        self._follower.output(step, stream, data)
+
+    def say(self, text: str) -> None:
+        self._follower.say(text)
+
+
+def place_of(site: Site, ticket: Ticket) -> Place:
+    """Where the line of a ticket is kept, and where it is worked on."""
+    location = wire.store_location(site.top, None)
+    return Place(None, site.folder(ticket), location, line_of(ticket))
+
+
+def runs_folder(site: Site, ticket: Ticket) -> str:
+    """Where the logs of a ticket's runs are."""
+    return os.path.join(site.home(ticket), "runs")
+
+
+def journal_of(store: Store, run: RunId) -> list[Recorded]:
+    """Everything that happened in a run."""
+    return list(store.read(f"run:{run}"))
+
+
+def write_log(site: Site, ticket: Ticket, store: Store, run: RunId) -> str:
+    """Write the log of a run from its journal, and from those of its pushes; where it is."""
+    log = RunLog(ticket, run, store.get)
+    log.read(journal_of(store, run))
+    for row in store.runs(f"{line_of(ticket)}.push"):
+        state = read_state(store, row.run)
+        if state is not None and state.plan.steps[StepId("push")].values.get("run") == run:
+            log.read_push(journal_of(store, row.run))
+    return log.write(runs_folder(site, ticket))
+
+
+def came_to(state: State, known: Known) -> int:
+    """The exit code of a ticket: 0 only if it is ready, and something was done for it."""
+    if state.status != "completed":
+        return exit_code(state)
+    if not known.deliveries or not known.deliveries[-1]["ready"]:
+        return NOT_READY
+    return 0 if known.head != known.terms.base else NOTHING
+
+
+def told_lines(known: Known, state: State) -> list[str]:
+    """What a ticket came to, for people."""
+    ticket, last = known.ticket, known.deliveries[-1] if known.deliveries else {}
+    commits = [one for done in known.deliveries for one in _listed(done, "commits")]
+    head = f"{ticket.id} {'ready' if last.get('ready') else 'not ready'}"
+    cycles = len(known.deliveries)
+    parts = [head, count(cycles, "cycle"), count(len(commits), "commit"), spent_words(state)]
+    lines = [" · ".join(filter(None, parts))]
+    lines += [f"  {str(one['oid'])[:12]} {one['message']}" for one in commits[-10:]]
+    checks = list(known.terms.checks)
+    if known.head:
+        lines.append(f"  branch {branch_of(ticket)} is at {known.head[:12]}")
+    lines.append(
+        f"  checked by {', '.join(checks)}" if checks else "  unverified: nothing checked it"
+    )
+    return lines
+
+
+def work_json(known: Known, state: State, log: str) -> dict[str, Json]:
+    """What a ticket came to, for programs."""
+    last = known.deliveries[-1] if known.deliveries else {}
+    return {
+        "schema": "holdfast.work/1",
+        "ticket": known.ticket.id,
+        "title": known.ticket.title,
+        "line": state.line,
+        "run": state.run,
+        "status": str(state.status),
+        "ready": bool(last.get("ready")),
+        "verified": bool(known.terms.checks),
+        "branch": branch_of(known.ticket),
+        "base": known.terms.base,
+        "head": known.head or None,
+        "state": last.get("state"),
+        "cycles": len(known.deliveries),
+        "commits": [one for done in known.deliveries for one in _listed(done, "commits")],
+        "checks": list(known.terms.checks),
+        "cost": state.spent.cost,
+        "log": log,
+    }
+
+
+def _listed(done: Mapping[str, Json], key: str) -> list[Mapping[str, Json]]:
+    found = done.get(key)
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _push_json(pushed: State | None) -> Json:
+    if pushed is None:
+        return None
+    return {"run": pushed.run, "status": str(pushed.status)}
+
+
+def _unfinished(store: Store, plan: Plan) -> RunId | None:
+    """The run to go on with: one that rests or was killed, of this very plan."""
+    rows = runs_of(store, plan.project, plan.name)
+    state = read_state(store, rows[-1].run) if rows else None
+    if state is None or state.base != plan_digest(plan):
+        return None
+    return state.run if str(state.status) in _AGAIN else None
