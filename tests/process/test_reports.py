@@ -19,6 +19,13 @@ CASES = {
         ),
         Report(3, 1, 3, 1, 75.3, ("tests/test_a.py::test_b", "tests/test_c.py")),
     ),
+    "unittest": (
+        (
+            "FAIL: test_b (test_a.Case.test_b)\nTraceback …\nRan 6 tests in 0.250s\n\n"
+            "FAILED (failures=1, errors=1, skipped=1, expected failures=1)\n"
+        ),
+        Report(2, 1, 2, 1, 0.25, ("test_b (test_a.Case.test_b)",)),
+    ),
     "cargo": (
         (
             "running 2 tests\ntest tests::a ... ok\ntest tests::b ... FAILED\n"

@@ -1,4 +1,4 @@
-"""What a test program reported, as counts: pytest, cargo test, go test, node, and JUnit XML.
+"""What a test program reported, as counts: pytest, unittest, cargo test, go test, node, and JUnit XML.
 
 All of it is text that strangers wrote: each line is looked at once, lines and names are cut, XML may
 declare nothing. A report says what a program claims; whether it ran at all is for the exit code to say.
@@ -111,6 +111,34 @@ def _pytest(output: bytes) -> Report | None:
             key = _PYTEST_WORDS[word]
             counts[key] = counts.get(key, 0) + int(number)
     return Report(**counts, duration=_seconds(found[2]), names=names.all())
+
+
+# --- unittest -------------------------------------------------------------------------------------
+
+_UNITTEST_RAN = re.compile(r"Ran ([0-9]+) tests? in ([0-9.]+)s\Z")
+_UNITTEST_END = re.compile(r"(?:OK|FAILED|NO TESTS RAN)(?: \(([a-z =0-9,]+)\))?\Z")
+_UNITTEST_PART = re.compile(r"([a-z ]+)=([0-9]+)")
+
+
+def _unittest(output: bytes) -> Report | None:
+    """The test runner of Python itself: how many ran, and of those what went wrong."""
+    ran, seconds, counts, names, ended = 0, None, dict[str, int](), _Names(), False
+    for line in _lines(output):
+        if line.startswith(("FAIL: ", "ERROR: ")):
+            names.add(line.partition(": ")[2])
+        elif match := _UNITTEST_RAN.match(line):
+            ran, seconds = int(match[1]), _seconds(match[2])
+        elif seconds is not None and (match := _UNITTEST_END.match(line)):
+            ended = True
+            found = _UNITTEST_PART.findall(match[1] or "")
+            counts = {word.strip(): int(number) for word, number in found}
+    if not ended:
+        return None
+    failed = counts.get("failures", 0) + counts.get("unexpected successes", 0)
+    skipped = counts.get("skipped", 0) + counts.get("expected failures", 0)
+    errors = counts.get("errors", 0)
+    passed = max(0, ran - failed - skipped - errors)
+    return Report(passed, failed, skipped, errors, seconds, names.all())
 
 
 # --- cargo ----------------------------------------------------------------------------------------
@@ -374,6 +402,7 @@ def _seconds(text: str) -> float | None:
 _READERS: dict[str, Callable[[bytes], Report | None]] = {
     "junit": _junit,
     "pytest": _pytest,
+    "unittest": _unittest,
     "cargo": _cargo,
     "go": _go,
     "node": _node,
