@@ -129,8 +129,8 @@ def _passes(project: Project, found: object) -> None:
     """The branch, in a clone of its own, passes its tests."""
     copy = project.folder / "copy"
     git(project, "clone", "-q", "--branch", "holdfast/mean", str(project.root), str(copy))
-    import subprocess  # noqa: PLC0415 - only here
-    import sys  # noqa: PLC0415
+    import subprocess
+    import sys
 
     done = subprocess.run(
         [sys.executable, "-m", "unittest"], cwd=copy, capture_output=True, check=False

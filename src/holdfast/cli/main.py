@@ -70,6 +70,7 @@ COMMANDS = {
     "schema": "holdfast.cli.schema:schema",
     "edit": "holdfast.cli.edit:edit",
     "work": "holdfast.cli.work:work",
+    "tickets": "holdfast.cli.tickets:tickets",
 }
 PANELS = {
     "Start": (
@@ -116,7 +117,7 @@ PANELS = {
         "conflicts",
         "agents",
     ),
-    "Hands": ("work", "edit", "code"),
+    "Hands": ("work", "tickets", "edit", "code"),
     "Connect": (
         "export",
         "import",
