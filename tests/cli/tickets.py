@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,10 @@ def finish(*, ready: bool = True, summary: str = "it is done", **more: Any) -> T
 
 
 def script(
-    project: Project, *cycles: Iterable[Turn] | Sequence[Iterable[Turn]], name: str = "script"
+    project: Project, *cycles: Any, name: str = "script"
 ) -> str:
     """A script outside of the repository: cycles of turns, or of attempts of turns."""
-    written = []
+    written: list[Any] = []
     for cycle in cycles:
         items = list(cycle)
         if items and isinstance(items[0], tuple):
@@ -73,7 +73,7 @@ def _turns(turns: Iterable[Any]) -> list[Any]:
     return [{"use": tool, "with": given} for tool, given in turns]
 
 
-def playing(*turns: Turn) -> Any:
+def playing(*turns: Any) -> Any:
     """A model of the scripted server that plays turns, one for each answer it gave before."""
 
     def said(asked: Asked) -> Say:

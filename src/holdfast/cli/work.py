@@ -57,6 +57,13 @@ _ENDINGS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
 @click.option("--in-place", is_flag=True, help="Let your own branch follow, if your tree is clean.")
 @click.option("--cycles", type=click.IntRange(1, 100), default=10, help="At most so many (10).")
 @click.option("--turns", type=click.IntRange(1, 500), default=40, help="Of a cycle, at most (40).")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(1),
+    default=8000,
+    metavar="N",
+    help="Of one answer of the model, at most (8000).",
+)
 @click.option("--max-files", type=click.IntRange(1), default=100, help="That may change (100).")
 @click.option("--max-lines", type=click.IntRange(1), default=5000, help="That may change (5000).")
 @run_options
@@ -73,6 +80,7 @@ def work(
     scope: tuple[str, ...],
     cycles: int,
     turns: int,
+    max_tokens: int,
     max_files: int,
     max_lines: int,
     push: str | None,
@@ -102,6 +110,7 @@ def work(
         protected=read_protected(site.top),
         cycles=cycles,
         bounds=Bounds(turns=turns, files=max_files, lines=max_lines),
+        parameters={"max_tokens": max_tokens},
     )
     return Working(site, wanted, terms, played, manner).done(push=push, in_place=in_place)
 

@@ -40,14 +40,14 @@ class Talk:
             step = self._job.step
             request = Request(step.model, messages, step.parameters, None, OFFERS)
             answer = await self._calls.ask(request)
-            text = said(answer, request)
+            if answer.finish != "length":
+                said(answer, request)
             if answer.uses:
                 silent = 0
                 messages = (*messages, *await self._turn(turn, request, answer))
             else:
                 silent += 1
-                told = Message("user", "Use a tool. If this cycle is over, use `finish`.")
-                messages = (*messages, Message("assistant", text), told)
+                messages = (*messages, *_reminded(answer))
             if self._memory.ended:
                 return self._memory.ended
             if silent == _SILENT:
@@ -111,3 +111,11 @@ class Talk:
         self._lines.append(line)
         if self._job.on_output is not None:
             self._job.on_output("tool", line.encode("utf-8", "replace"))
+
+
+def _reminded(answer: Answer) -> tuple[Message, Message]:
+    """What is said to a model that used no tool."""
+    words = "Use a tool. If this cycle is over, use `finish`."
+    if answer.finish == "length":
+        words = f"Your answer was cut: it was too long. {words}"
+    return Message("assistant", answer.text or "…"), Message("user", words)
