@@ -61,7 +61,9 @@ def mine(project: Project) -> tuple[str, str, dict[str, bytes]]:
     return git(project, "status", "--porcelain"), git(project, "rev-parse", "HEAD"), files
 
 
-@pytest.mark.req("R109", "R130", "R131", "R133", "R136", "R144", "R146", "R156", "C29", "E19")
+@pytest.mark.req(
+    "R109", "R130", "R131", "R133", "R136", "R144", "R146", "R147", "R156", "C29", "E19"
+)
 def test_a_model_does_a_ticket_of_several_files_in_python(project: Project) -> None:
     base = repository(project, TIDES)
     project.write("tides.py", "# being changed by the person\n")

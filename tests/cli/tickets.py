@@ -53,9 +53,7 @@ def finish(*, ready: bool = True, summary: str = "it is done", **more: Any) -> T
     return ("finish", {"summary": summary, "ready": ready, **more})
 
 
-def script(
-    project: Project, *cycles: Any, name: str = "script"
-) -> str:
+def script(project: Project, *cycles: Any, name: str = "script") -> str:
     """A script outside of the repository: cycles of turns, or of attempts of turns."""
     written: list[Any] = []
     for cycle in cycles:

@@ -189,6 +189,8 @@ SHORT = {
     "verify": "Check the whole store: chain, digests, state, index.",
     "rebuild": "Make the index of artifacts again from the journals.",
     "schema": "Print the JSON Schema of plan files, or of what --json prints.",
+    "work": "Do a ticket: work, check, commit on a branch of its own.",
+    "tickets": "Show the tickets of this repository, clear up after them.",
     "edit": "Make an edit of files, all or nothing; preview it, take it back.",
 }
 EXIT_CODES = """\b

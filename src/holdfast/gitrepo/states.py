@@ -62,8 +62,10 @@ def state_files(tree: Worktree, state: str) -> Oid:
 def touched(client: Client, before: str, after: str) -> tuple[Touched, ...]:
     """The paths that differ between two states, with the lines that do."""
     how = ("-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
-    room = client.room(client.store, client.home)
-    return tuple(_rows(ask(room, "diff-tree", *how, check_oid(before), check_oid(after), "--")))
+    # Where snapshots are kept no content counts as text, so that is asked elsewhere.
+    env = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": os.path.join(client.store, "objects")}
+    words = ("diff-tree", *how, check_oid(before), check_oid(after), "--")
+    return tuple(_rows(ask(client.base, *words, env=env)))
 
 
 def _rows(said: bytes) -> Iterator[Touched]:

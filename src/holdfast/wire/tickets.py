@@ -111,21 +111,21 @@ def wishes_for(
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A ticket that was worked on: as its last plan tells it, and what was delivered so far."""
+    """A ticket that was worked on: as its last plan tells it, and what its last run delivered.
+
+    `head` is the commit that it came to so far, in whichever run; empty if nothing was delivered.
+    """
 
     ticket: Ticket
     terms: Terms
     plan: Plan
     deliveries: tuple[Mapping[str, Json], ...]
-
-    @property
-    def head(self) -> str:
-        """The commit that it came to; empty if nothing was delivered."""
-        return str(self.deliveries[-1]["head"]) if self.deliveries else ""
+    head: str
 
 
 def find_known(store: Store, line: str) -> Known | None:
     """What a store knows of a ticket."""
+    from holdfast.engine.journals import read_state, runs_of
     from holdfast.engine.versions import kept_plan, versions
     from holdfast.model.plan import StepId
     from holdfast.worker.deliver import delivered
@@ -133,21 +133,23 @@ def find_known(store: Store, line: str) -> Known | None:
 
     found = versions(store, "", line)
     plan = kept_plan(store, found[-1].plan) if found else None
-    if (
-        plan is None
-        or ORIGIN not in plan.origin
-        or (first := plan.steps.get(StepId("cycle-1"))) is None
-    ):
+    first = plan.steps.get(StepId("cycle-1")) if plan is not None else None
+    if plan is None or ORIGIN not in plan.origin or first is None:
         return None
     ticket, terms, _ = told(filled(first))
-    made = [
-        artifact
-        for step, artifact in store.newest_of_all("", line).items()
-        if step.startswith("deliver-")
-    ]
-    made.sort(key=lambda artifact: artifact.number)
-    said = tuple(delivered(store.get(artifact.digest)) for artifact in made)
-    return Known(ticket, terms, plan, said)
+    rows = runs_of(store, "", line)
+    state = read_state(store, rows[-1].run) if rows else None
+    steps = state.steps if state is not None else {}
+    now = [step.digest for name, step in steps.items() if _is_delivery(name) and step.digest]
+    said = sorted(map(delivered, map(store.get, now)), key=lambda one: int(str(one["cycle"])))
+    made = [row for step, row in store.newest_of_all("", line).items() if _is_delivery(step)]
+    latest = max(made, key=lambda row: row.number, default=None)
+    head = str(delivered(store.get(latest.digest))["head"]) if latest is not None else ""
+    return Known(ticket, terms, plan, tuple(said), head)
+
+
+def _is_delivery(step: str) -> bool:
+    return step.startswith("deliver-")
 
 
 def tickets_of(store: Store) -> list[Known]:

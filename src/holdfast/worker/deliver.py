@@ -91,7 +91,7 @@ class DeliverGenerator:
         head, nodes, text = self._attributed(
             replace(desk, tree=tree), ticket, made, done, head, trailers
         )
-        _deliver(tree, branch_of(ticket), head, before if before != terms.base else None)
+        _deliver(tree, branch_of(ticket), head, before)
         mark_green(tree, why=f"{job.step.id} of {ticket.id}")
         ready = bool(made["ready"])
         more = (
@@ -178,11 +178,11 @@ def _marks(ticket: Ticket, made: Mapping[str, Json]) -> Iterator[Mark]:
     yield Mark(str(made["state"]), message, tuple(cast("list[str]", made["worked_on"])))
 
 
-def _deliver(tree: Worktree, branch: str, head: str, old: str | None) -> None:
-    """Move the branch of the person's repository, unless it is there already."""
+def _deliver(tree: Worktree, branch: str, head: str, before: str) -> None:
+    """Move the branch of the person's repository from where the work began, unless it is there already."""
     now = {row.name: row.oid for row in branches(tree.client)}.get(branch)
     if now != head:
-        move_branch(tree.client, branch, new=head, old=old)
+        move_branch(tree.client, branch, new=head, old=None if now is None else before)
 
 
 def _evidence(said: Sequence[Mapping[str, Json]], done: Sequence[Commit]) -> dict[str, Evidence]:
