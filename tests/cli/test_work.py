@@ -172,6 +172,35 @@ def test_a_ticket_in_javascript(project: Project) -> None:
     assert "m`" in at(project, "holdfast/js", "report.js")
 
 
+RUST = {
+    "Cargo.toml": '[package]\nname = "tides"\nversion = "0.1.0"\nedition = "2021"\n',
+    ".gitignore": "target\nCargo.lock\n",
+    "src/lib.rs": "pub mod report;\n\npub fn height(hour: u32) -> u32 {\n    2 + hour % 12\n}\n\n#[cfg(test)]\n"
+    "mod tests {\n    #[test]\n    fn both() {\n        assert_eq!(crate::mean(&[1, 3]), 2);\n"
+    '        assert_eq!(crate::report::line(0), "2 m");\n    }\n}\n',
+    "src/report.rs": "pub fn line(hour: u32) -> String {\n    crate::height(hour).to_string()\n}\n",
+}
+
+
+@pytest.mark.req("R130", "R146")
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+def test_a_ticket_in_rust(project: Project) -> None:
+    repository(project, RUST)
+    mean = "pub fn mean(values: &[u32]) -> u32 {\n    values.iter().sum::<u32>() / values.len() as u32\n}\n"
+    change = edit(
+        block("src/lib.rs", "#[cfg(test)]\n", f"{mean}\n#[cfg(test)]\n"),
+        block(
+            "src/report.rs",
+            "    crate::height(hour).to_string()\n",
+            '    format!("{} m", crate::height(hour))\n',
+        ),
+    )
+    found = worked(project, "Mean", "--id", "rs", "--script", script(project, [change, finish()]))
+    assert found["exit"] == 0, found["err"]
+    assert log_of(found)["validation"]["tests"]["summary"] == "cargo test --offline: 1 passed"
+    assert [one["files"] for one in found["commits"]] == [["src/lib.rs", "src/report.rs"]]
+
+
 @pytest.mark.req("C31", "E19", "R136")
 def test_a_model_that_says_that_tests_pass_is_not_believed(project: Project) -> None:
     base = repository(project, TIDES)

@@ -55,7 +55,7 @@ def test_words_alone_get_an_id_that_their_words_decide() -> None:
     assert one.id.startswith("give-the-mean-")
 
 
-@pytest.mark.req("K1", "P3")
+@pytest.mark.req("D37")
 @pytest.mark.parametrize("key", ["validate", "scope", "model", "network", "approve", "secrets"])
 def test_a_ticket_cannot_say_what_may_be_done(key: str) -> None:
     with pytest.raises(UsageError, match=key):

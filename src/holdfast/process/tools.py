@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from holdfast.process.confine import homes, is_within
 
@@ -39,7 +39,19 @@ def tool_places(path: str, root: str) -> tuple[str, ...]:
         # else: perhaps a step wrote it.
         if os.path.isdir(folder) and not is_within(os.path.realpath(folder), top):
             found.update(dict.fromkeys(_of_folder(folder)))
+    found.update(dict.fromkeys(toolchains(path).values()))
     return tuple(place for place in found if os.path.exists(place) and not _is_home(place))
+
+
+@functools.lru_cache(maxsize=64)
+def toolchains(path: str) -> Mapping[str, str]:
+    """Variables that tell programs of a PATH, which only choose between versions, where these are."""
+    for folder in path.split(os.pathsep):
+        place = os.environ.get("RUSTUP_HOME") or os.path.join(folder, "../../.rustup")
+        is_there = os.path.isabs(folder) and os.path.isfile(os.path.join(folder, "rustup"))
+        if is_there and os.path.isdir(os.path.join(place, "toolchains")):
+            return {"RUSTUP_HOME": os.path.normpath(place)}
+    return {}
 
 
 def _of_folder(folder: str) -> Iterator[str]:

@@ -87,9 +87,9 @@ def wishes_for(
     from holdfast.wire import terms_for
     from holdfast.worker.cycle import CycleGenerator
     from holdfast.worker.deliver import DeliverGenerator
-    from holdfast.worker.plan import DELIVER, SCOPE, VALIDATION, TicketSteps
+    from holdfast.worker.plan import BRANCH, DELIVER, SCOPE, VALIDATION, TicketSteps
     from holdfast.worker.push import PUSH, PushGenerator
-    from holdfast.worker.validate import ScopeGuard, ValidationGuard
+    from holdfast.worker.validate import BranchGuard, ScopeGuard, ValidationGuard
 
     wishes = replace(wishes, written_here=False)
     terms = terms_for(location, wishes)
@@ -103,6 +103,7 @@ def wishes_for(
         guards={
             VALIDATION: ValidationGuard(site.desk, terms),
             SCOPE: ScopeGuard(site.desk),
+            BRANCH: BranchGuard(site.client),
         },
         fragments=TicketSteps(),
         models=(lambda: script) if script is not None else None,

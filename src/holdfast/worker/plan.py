@@ -28,6 +28,7 @@ from holdfast.worker.ticket import Ticket, ticket_from, ticket_json
 DELIVER = "deliver"  # what a step uses that commits what a cycle made
 VALIDATION = "validation"  # the kind of guard that runs a check of the repository
 SCOPE = "scope"  # the kind of guard that looks at what was changed
+BRANCH = "branch"  # the kind of guard that looks where a delivery is
 ORIGIN = "ticket"  # the key of a plan's origin that says it is one of these
 _TRIES = 2  # attempts at a cycle after the first
 
@@ -133,6 +134,7 @@ def _cycle(ticket: Ticket, terms: Terms, number: int) -> tuple[Step, Step]:
         uses=DELIVER,
         values=values,
         needs=(Need(work.id), *(Need(need.step) for need in before)),
+        guards=(Guard(BRANCH, name="branch"),),
         description="commit what the checks passed",
     )
     return work, deliver

@@ -22,6 +22,7 @@ from holdfast.ports import Job, Said
 from holdfast.process.room import clean_environment
 from holdfast.process.run import Command, Completed, run
 from holdfast.process.terms import Terms
+from holdfast.process.tools import toolchains
 from holdfast.worker.desk import Desk
 from holdfast.worker.memory import Memory
 
@@ -220,6 +221,7 @@ async def run_in(
     if job.place is not None:
         await job.place()
     env = clean_environment(job.room, os.environ, job.env)
+    env |= toolchains(env["PATH"])
     sandbox = None
     if terms is not None:
         sandbox = terms.sandbox_for(desk.folder, desk.folder, job.room, env["PATH"])

@@ -6,10 +6,13 @@ that, and nothing that a model says, is what "tests pass" means.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from holdfast.edits.scope import outside
 from holdfast.errors import GuardBroken, ProcessError
+from holdfast.gitrepo.client import Client
+from holdfast.gitrepo.refs import branches
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
@@ -76,6 +79,26 @@ class ScopeGuard:
         if refused:
             return Verdict("reject", guard.name, "\n".join(item.message for item in refused[:20]))
         return Verdict("accept", guard.name)
+
+
+class BranchGuard:
+    """Looks whether a delivery is where it says: the person's branch is at its last commit."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def identity(self, guard: Guard, root: str) -> Mapping[str, Json]:
+        del guard, root
+        return {}
+
+    async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
+        del job
+        told_of = json.loads(candidate.content)
+        found = await in_thread(lambda: {row.name: row.oid for row in branches(self._client)})
+        name, head = told_of["branch"], told_of["head"]
+        if found.get(name) == head:
+            return Verdict("accept", guard.name)
+        return Verdict("reject", guard.name, f"branch '{name}' is not at {head}")
 
 
 def _record(command: str, state: str, done: Completed) -> dict[str, Json]:
