@@ -82,7 +82,8 @@ def test_the_log_is_there_from_the_first_moment_and_whole_at_every_one(project: 
 
 
 @pytest.mark.req("C3", "C17", "R131", "R133")
-def test_views_are_made_again_from_the_journal_alone(project: Project) -> None:
+@pytest.mark.parametrize("words", [["tickets", "rebuild"], ["rebuild"]])
+def test_views_are_made_again_from_the_journal_alone(project: Project, words: list[str]) -> None:
     repository(project, FILES)
     turns = [CHANGE, ("tree", {"nodes": [{"id": "n-5", "title": "five"}]}), finish(nodes=["n-5"])]
     found = worked(project, "Change it", "--id", "t-1", *CHECK, "--script", script(project, turns))
@@ -91,7 +92,7 @@ def test_views_are_made_again_from_the_journal_alone(project: Project) -> None:
     worktree = next((project.home / ".local/state/holdfast").glob("repositories/*/worktrees/t-1"))
     shutil.rmtree(place.parent)
     (worktree / "tickets/t-1/task_tree.yaml").unlink()
-    project.ok("tickets", "rebuild")
+    project.ok(*words)
     assert place.read_text() == log
     assert (worktree / "tickets/t-1/task_tree.yaml").read_text() == tree
     assert log_of(found)["affected_nodes"][0]["id"] == "n-5"

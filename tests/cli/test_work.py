@@ -175,8 +175,8 @@ def test_a_ticket_in_javascript(project: Project) -> None:
 RUST = {
     "Cargo.toml": '[package]\nname = "tides"\nversion = "0.1.0"\nedition = "2021"\n',
     ".gitignore": "target\nCargo.lock\n",
-    "src/lib.rs": "pub mod report;\n\npub fn height(hour: u32) -> u32 {\n    2 + hour % 12\n}\n\n#[cfg(test)]\n"
-    "mod tests {\n    #[test]\n    fn both() {\n        assert_eq!(crate::mean(&[1, 3]), 2);\n"
+    "src/lib.rs": "pub mod report;\n\npub fn height(hour: u32) -> u32 {\n    2 + hour % 12\n}\n\n"
+    "#[cfg(test)]\nmod tests {\n    #[test]\n    fn both() {\n        assert_eq!(crate::mean(&[1, 3]), 2);\n"
     '        assert_eq!(crate::report::line(0), "2 m");\n    }\n}\n',
     "src/report.rs": "pub fn line(hour: u32) -> String {\n    crate::height(hour).to_string()\n}\n",
 }

@@ -70,7 +70,7 @@ def _audited(where: Place) -> Audit:
 @place_options
 @json_option
 def rebuild(plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool) -> int:
-    """Make the index of artifacts again from the journals."""
+    """Make the index of artifacts, and the logs and task trees of tickets, again from the journals."""
     where = place(plan, store, plan_id)
     with_store = where.open()
     try:
@@ -84,6 +84,11 @@ def rebuild(plan: str | None, store: str | None, plan_id: str | None, *, as_json
 
         with_store.replace_artifacts(rebuilt)
         changed = not follows(with_store, before, rows)
+        if any(row.line.startswith("ticket-") for row in with_store.runs()):
+            from holdfast.cli.working import rebuild_views
+            from holdfast.wire.tickets import open_site
+
+            rebuild_views(open_site(where.root), with_store)
     finally:
         with_store.close()
     if as_json:

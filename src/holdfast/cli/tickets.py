@@ -14,7 +14,7 @@ from holdfast.cli.ask import confirm
 from holdfast.cli.measure import count
 from holdfast.cli.place import json_option
 from holdfast.cli.say import out, out_json, talk
-from holdfast.cli.working import came_to, runs_folder, told_lines, work_json, write_log
+from holdfast.cli.working import came_to, rebuild_views, runs_folder, told_lines, work_json
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.errors import UsageError
@@ -25,7 +25,6 @@ from holdfast.model.text import one_line
 from holdfast.ports import Store
 from holdfast.wire.tickets import Known, Site, find_known, open_site, tickets_of
 from holdfast.worker.plan import branch_of, line_of
-from holdfast.worker.tree import TREE, write_tree
 
 _WORDS = {0: "ready", 1: "failed", 3: "waits for you", 5: "not ready"}
 
@@ -84,20 +83,10 @@ def show(ticket: str, *, as_json: bool) -> int:
 @json_option
 def rebuild(*, as_json: bool) -> int:
     """Write the logs of all runs, and the task trees in worktrees, again from the journal."""
-    written: list[Json] = []
     with _opened() as (site, store):
-        for known in tickets_of(store):
-            line = line_of(known.ticket)
-            written += [
-                write_log(site, known.ticket, store, row.run) for row in runs_of(store, "", line)
-            ]
-            folder = site.folder(known.ticket)
-            if known.deliveries and os.path.isdir(folder):
-                path = TREE.format(known.ticket.id)
-                write_tree(folder, path, str(known.deliveries[-1]["tree"]))
-                written.append(os.path.join(folder, path))
+        written = rebuild_views(site, store)
     if as_json:
-        out_json({"schema": "holdfast.tickets.rebuild/1", "written": written})
+        out_json({"schema": "holdfast.tickets.rebuild/1", "written": [*written]})
     else:
         out(f"{count(len(written), 'file')} written")
     return 0

@@ -23,6 +23,7 @@ from holdfast.worker.plan import Terms
 from holdfast.worker.script import PROVIDER, Script, read_script
 from holdfast.worker.ticket import MOST, Ticket, entity, read_ticket
 
+_TIERS = ("large", "medium", "small")  # who works if nobody is named
 _ENDINGS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
 
 
@@ -167,6 +168,11 @@ def _script(file: str | None) -> Script | None:
 
 
 def _model(site: Site, given: str | None) -> str:
+    if not given:
+        named = wire.market.known_models(site.top).names
+        given = next((tier for tier in _TIERS if tier in named), None)
+        if given is not None:
+            talk(f"{given} model: {named[given]}")
     if not given:
         raise UsageError(
             "nobody said who works",

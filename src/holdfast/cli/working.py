@@ -32,12 +32,13 @@ from holdfast.model.digest import Json
 from holdfast.model.event import Options, Recorded
 from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.ports import Store
-from holdfast.wire.tickets import Known, Site, find_known, wishes_for
+from holdfast.wire.tickets import Known, Site, find_known, tickets_of, wishes_for
 from holdfast.worker.plan import Terms, branch_of, line_of, plan_of
 from holdfast.worker.push import push_plan
 from holdfast.worker.runlog import RunLog
 from holdfast.worker.script import Script
 from holdfast.worker.ticket import Ticket
+from holdfast.worker.tree import TREE, write_tree
 
 _AGAIN = frozenset({"running", "paused", "waiting", "limit"})
 NOT_READY = 5  # a limit was reached
@@ -241,6 +242,19 @@ def write_log(site: Site, ticket: Ticket, store: Store, run: RunId) -> str:
         if state is not None and state.plan.steps[StepId("push")].values.get("run") == run:
             log.read_push(journal_of(store, row.run))
     return log.write(runs_folder(site, ticket))
+
+
+def rebuild_views(site: Site, store: Store) -> list[str]:
+    """Write the logs of all runs of tickets, and the task trees in worktrees, again; where they are."""
+    written: list[str] = []
+    for known in tickets_of(store):
+        rows = runs_of(store, "", line_of(known.ticket))
+        written += [write_log(site, known.ticket, store, row.run) for row in rows]
+        folder, path = site.folder(known.ticket), TREE.format(known.ticket.id)
+        if known.deliveries and os.path.isdir(folder):
+            write_tree(folder, path, str(known.deliveries[-1]["tree"]))
+            written.append(os.path.join(folder, path))
+    return written
 
 
 def came_to(state: State, known: Known) -> int:

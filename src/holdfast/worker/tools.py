@@ -244,6 +244,7 @@ async def in_thread(call: Callable[[], T]) -> T:
         return await asyncio.shield(doing)
     except asyncio.CancelledError:
         await asyncio.wait([doing])
+        doing.exception()  # whoever was cancelled has no use for it, and nobody else asks
         raise
 
 
