@@ -415,6 +415,8 @@ def test_endless_json_and_thousands_of_refusals_are_told_in_a_few_lines(ws: Proj
     )
     ws.write("seen.json", "[" * 100_000)
     assert "nested too deep" in ws.refused(2, "edit", "preview", "seen.json", "--seen", "seen.json")
+    ws.write("seen.json", json.dumps({"src/a.py": {"text": "\ud800"}}))
+    assert "nothing usable" in ws.refused(2, "edit", "preview", "seen.json", "--seen", "seen.json")
     many = "".join(BLOCK.replace("return 1", f"return {n}") for n in range(100, 150))
     answer = edit(ws, many)
     assert answer.err.count("error[not_found]") == 20

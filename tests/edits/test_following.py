@@ -66,12 +66,94 @@ def test_votes_do_not_take_a_line_that_somebody_else_wrote() -> None:
         "@@ -6,5 +6,4 @@\n     data = read()\n     setup(data)\n     log()\n",
         "-    debug(data)\n     write(data)\n",
     )
-    (refusal,) = edit(text, now, base=base).refusals
-    assert refusal.message == "hunk 1 was not found where its author saw it"
-    assert refusal.guidance == (
-        "such lines stand at line 5, but they are others than those that its author saw;"
-        " read the file again"
+    assert after(text, now, base=base) == theirs + (
+        load + b"def save():\n    data = fresh()\n    write(data)\n"
     )
+
+
+@pytest.mark.req("R141")
+@pytest.mark.parametrize(
+    "hunk, now, wanted",
+    [
+        pytest.param(
+            "@@ -1,4 +1,5 @@\n a\n b\n+new\n c\n d\n",
+            "a\nb\nC\nd\n\ne\n",
+            "a\nb\nnew\nC\nd\n\ne\n",
+            id="below",
+        ),
+        pytest.param(
+            "@@ -1,4 +1,5 @@\n a\n b\n+new\n c\n d\n",
+            "a\nB\nc\nd\n\ne\n",
+            "a\nB\nnew\nc\nd\n\ne\n",
+            id="above",
+        ),
+        pytest.param(
+            "@@ -2,4 +2,5 @@\n b\n c\n d\n \n+new\n e\n",
+            "a\nb\nc\nd\n\nE\n",
+            "a\nb\nc\nd\n\nnew\nE\n",
+            id="below a blank line",
+        ),
+        pytest.param(
+            "@@ -3,4 +3,5 @@\n c\n d\n \n e\n+new\n",
+            "a\nb\nc\nd\n\nE\n",
+            "a\nb\nc\nd\n\nE\nnew\n",
+            id="at the end",
+        ),
+        pytest.param(
+            "@@ -1,2 +1,3 @@\n+new\n a\n b\n",
+            "A\nb\nc\nd\n\ne\n",
+            "new\nA\nb\nc\nd\n\ne\n",
+            id="at the start",
+        ),
+        pytest.param(
+            "@@ -1,3 +1,5 @@\n a\n+new\n b\n+more\n c\n",
+            "a\nc\nd\n\ne\n",
+            "a\nnew\nmore\nc\nd\n\ne\n",
+            id="around one that is gone",
+        ),
+        pytest.param(
+            "@@ -1,3 +1,3 @@\n a\n-b\n+new\n c\n",
+            "A\nb\nC\nd\n\ne\n",
+            "A\nnew\nC\nd\n\ne\n",
+            id="on both sides",
+        ),
+    ],
+)
+def test_a_hunk_next_to_lines_that_somebody_changed_has_its_place(
+    hunk: str, now: str, wanted: str
+) -> None:
+    base = b"a\nb\nc\nd\n\ne\n"
+    assert after(diff(hunk), now.encode(), base) == wanted.encode()
+    assert level(diff(hunk), now.encode(), base) == "merged"
+
+
+@pytest.mark.req("R141")
+@pytest.mark.parametrize(
+    "hunk, now",
+    [
+        pytest.param(
+            "@@ -1,4 +1,5 @@\n a\n b\n+new\n c\n d\n", "a\nb\ntheirs\nc\nd\n\ne\n\n", id="between"
+        ),
+        pytest.param(
+            "@@ -1,4 +1,5 @@\n a\n b\n+new\n c\n d\n", "a\n  b\nC\nd\n\ne\n\n", id="indented"
+        ),
+        pytest.param(
+            "@@ -4,4 +4,5 @@\n d\n \n e\n+new\n \n", "a\nb\nc\nd\n\ne\ntheirs\n\n", id="at the end"
+        ),
+        pytest.param("@@ -4,4 +4,3 @@\n d\n \n-e\n-\n+new\n", "a\nb\nc\nD\n\ne\n", id="shorter"),
+        pytest.param("@@ -3,3 +3,2 @@\n c\n-d\n-\n e\n", "a\nb\nC\nd\nE\n\n", id="another line"),
+        pytest.param(
+            "@@ -4,3 +4,4 @@\n d\n \n+new\n e\n", "a\nb\nc\nd\ntheirs\nE\n\n", id="no blank line"
+        ),
+        pytest.param("@@ -3,4 +3,5 @@\n c\n d\n \n+new\n e\n", "a\nb\nC\nd\n", id="cut off"),
+        pytest.param(
+            "@@ -3,4 +3,3 @@\n c\n d\n-\n e\n", "a\nb\nC\nd\n\ntheirs\n\ne\n\n", id="blank lines"
+        ),
+    ],
+)
+def test_two_changes_of_one_place_are_a_contradiction(hunk: str, now: str) -> None:
+    base = b"a\nb\nc\nd\n\ne\n\n"
+    assert why(diff(hunk), now.encode(), base) == "not_found"
 
 
 @pytest.mark.req("R141")
@@ -127,7 +209,12 @@ def test_of_two_equal_lines_one_is_removed_once() -> None:
 def test_a_block_that_is_gone_is_not_the_other_one_like_it() -> None:
     pair = b"a\nb\nc\n1\n2\n3\na\nb\nc\n4\n"
     text = diff("@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n")
-    assert why(text, pair[6:], base=pair) == "not_found"
+    (refusal,) = edit(text, pair[6:], base=pair).refusals
+    assert refusal.message == "hunk 1 was not found where its author saw it"
+    assert refusal.guidance == (
+        "such lines stand at line 4, but they are others than those that its author saw;"
+        " read the file again"
+    )
     assert after(text.replace("-1", "-7"), pair[6:], base=pair) == pair[6:].replace(b"b", b"B")
 
 

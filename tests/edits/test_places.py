@@ -176,6 +176,57 @@ def test_lines_on_both_sides_of_an_insertion_must_be_there() -> None:
     assert why(text, others_came_first, base=b"a\nb\nc\nd\ne\nf\n") == "not_found"
 
 
+@pytest.mark.req("R141")
+def test_a_removed_line_that_somebody_changed_is_not_sought_elsewhere() -> None:
+    jar = b"<plugin>\n<name>jar</name>\n<version>2.4</version>\n<runs>\n</plugin>\n"
+    seen = b"<plugin>\n<name>zip</name>\n<version>2.4</version>\n<configuration>\n</plugin>\n"
+    text = diff(
+        "@@ -6,5 +6,5 @@\n <plugin>\n <name>zip</name>\n-<version>2.4</version>\n"
+        "+<version>2.5</version>\n <configuration>\n </plugin>\n"
+    )
+    theirs = seen.replace(b"2.4", b"3.0")
+    assert why(text, jar + theirs) == "not_found"
+    assert after(text, jar + seen) == jar + seen.replace(b"2.4", b"2.5")
+    function = b"def a():\n    setup(a)\n    return x\n\ndef b():\n    %b\n    return x\n"
+    text = block("def b():\n    one(b)\n    return x\n", "def b():\n    one(b)\n    return y\n")
+    changed = (function % b"one(b)").replace(b"one(b)\n    return x", b"one(b)\n    return z")
+    assert why(text, changed) == "not_found"
+
+
+@pytest.mark.req("R141")
+def test_an_insertion_is_not_made_where_only_the_lines_above_are_alike() -> None:
+    content = (
+        b"it(1)\n  done();\n  }, 0);\n});\n\nit(2)\n  done();\n  }, 0);\n}); // theirs\n\nend()\n"
+    )
+    text = diff("@@ -7,4 +7,5 @@\n   done();\n   }, 0);\n });\n+it(3)\n }\n")
+    assert why(text, content) == "not_found"
+    far = diff("@@ -1,4 +1,5 @@\n c\n h\n+new\n a\n h\n")
+    assert why(far, b"c\na\nh\na\nh\n") == "not_found"
+
+
+@pytest.mark.req("R141")
+def test_the_parts_of_a_hunk_stay_together() -> None:
+    far = "".join(f"line {n}\n" for n in range(40))
+    content = f"r\na\nb1\nc\nd\ntheirs\n{far}c\nd\nf2\ng\nh\n".encode()
+    text = diff("@@ -1,8 +1,8 @@\n r\n a\n-b1\n+B\n c\n d\n-f2\n+F\n g\n h\n")
+    assert why(text, content) == "not_found"
+    glued = block(
+        "run(80)\n}\n```\n\n\n# Routes\n```go\n",
+        "run(80)\n}\n```\n# Form\n\ncall()\n\n# Routes\n```go\n",
+    )
+    assert why(glued, b"run(80)\n}\n```\n\n# Routes\n```go\n") == "not_found"
+
+
+@pytest.mark.req("R141")
+def test_a_blank_line_that_is_gone_already_takes_no_other_along() -> None:
+    content = b"a()\nb()\n\ndef f():\n    return x\n    their()\n    return y\n"
+    text = block(
+        "a()\nb()\n\n\ndef f():\n    return x\n    return y\n",
+        "a()\nb()\n\ndef f():\n    return x\n    return y\n",
+    )
+    assert edit(text, content).files == ()
+
+
 def test_two_places_side_by_side_are_told_apart_by_no_neighbour() -> None:
     text = diff(
         "@@ -1,1 +1,1 @@\n-top\n+TOP\n",

@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 import click
@@ -306,8 +307,8 @@ def _saw(pairs: tuple[str, ...], file: str | None) -> Saw:
     for path, value in _seen(file).items():
         if value is None or (isinstance(value, str) and _DIGEST.fullmatch(value)):
             digests[path] = value
-        elif isinstance(value, Mapping) and isinstance(value.get("text"), str):
-            contents[path] = str(value["text"]).encode("utf-8", "surrogateescape")
+        elif (content := _content(value)) is not None:
+            contents[path] = content
         else:
             raise UsageError(
                 f"'{file}' says nothing usable about '{path}'",
@@ -320,6 +321,14 @@ def _saw(pairs: tuple[str, ...], file: str | None) -> Saw:
         digests[path] = digest
         needed.append(path)
     return Saw(digests, contents, tuple(needed))
+
+
+def _content(value: object) -> bytes | None:
+    """The bytes of a text; None if it is none, or half a character that no bytes stand for."""
+    text = value.get("text") if isinstance(value, Mapping) else None
+    with suppress(UnicodeEncodeError):
+        return text.encode("utf-8", "surrogateescape") if isinstance(text, str) else None
+    return None
 
 
 def _seen(file: str | None) -> Mapping[str, object]:

@@ -7,17 +7,20 @@ saw others are no place, however alike they are.
 A hunk whose lines all stand together may follow them to where somebody moved them, if they came with lines
 around them: none may have stayed behind, and none may have been another's. Where only some are left, those
 that go must be followed themselves, and what is added must lie between the lines that it was put between.
+Such a place is known without looking for it: it is next to a line that is followed.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from holdfast.edits.compare import spans
 from holdfast.edits.fit import Fit, Splice
 from holdfast.edits.sheet import Sheet
+from holdfast.edits.wanted import Row
 
 _TOGETHER = 3  # lines that nobody writes anew in the same order
 _FAR = 200  # lines above and below that a change is tried at
@@ -29,10 +32,11 @@ class Trail:
     Both are counted without blank lines.
     """
 
-    __slots__ = ("_ahead", "_back", "_base", "_effort", "_file", "_sure")
+    __slots__ = ("_ahead", "_back", "_base", "_effort", "_file", "_lines", "_seen", "_sure")
 
     def __init__(self, base: Sheet, sheet: Sheet) -> None:
         self._base, self._file, self._effort = base.solid, sheet.solid, sheet.effort
+        self._seen, self._lines = base.keys("trailing"), sheet.keys("trailing")
         self._ahead = dict(self._common(1))
         self._back = {there: at for at, there in self._ahead.items()}
         self._sure: dict[int, int] | None = None
@@ -95,6 +99,56 @@ class Trail:
         above = self._nearest(range(start - 1, -1, -1), -1)
         below = self._nearest(range(end, len(self._base.where)), last)
         return above < first and last <= below
+
+    def carried(self, seen: Fit) -> Fit | None:
+        """The place that a hunk has now by the lines that go, or by those that it adds some between."""
+        splices: list[Splice] = []
+        pairs: list[tuple[Row, int]] = []
+        for one in seen.splices:
+            start = self._removed_at(one) if one.count else self._gap(one.start)
+            if start is None or (splices and start < splices[-1].end):
+                return None
+            splices.append(replace(one, start=start))
+            moved = start - one.start
+            pairs += [(row, at + moved) for row, at in seen.pairs if one.start <= at < one.end]
+        return Fit("merged", splices[0].start, splices[-1].end, tuple(splices), tuple(pairs))
+
+    def _removed_at(self, one: Splice) -> int | None:
+        """Where lines that go stand now, all of them and the blank ones among them."""
+        at = bisect_left(self._base.where, one.start)
+        line = self._line(at) if at < bisect_left(self._base.where, one.end) else None
+        if line is None:
+            return None
+        start = one.start + line - self._base.where[at]
+        there = self._lines[start : start + one.count]
+        return start if there == self._seen[one.start : one.end] else None
+
+    def _gap(self, start: int) -> int | None:
+        """Where the two lines meet that stood above and below, or the ends of the file; one may be gone."""
+        at, end = bisect_left(self._base.where, start), len(self._lines) - len(self._seen) + start
+        above = self._beside(at - 1, start) if at else start
+        below = self._beside(at, start) if at < len(self._base.where) else end
+        place = below if above is None else above
+        return place if place in range(len(self._lines) + 1) and below in {place, None} else None
+
+    def _beside(self, at: int, start: int) -> int | None:
+        """The place as far from a line as `start` is, if only blank lines lie between them."""
+        line = self._line(at)
+        if line is None:
+            return None
+        place = start + line - self._base.where[at]
+        between = (
+            self._lines[line + 1 : place] if line < place else self._lines[max(place, 0) : line]
+        )
+        return None if any(between) else place
+
+    def _line(self, at: int) -> int | None:
+        """Where a line of the base is now, if that is sure and it is indented as it was."""
+        there = self._followed_both_ways().get(at)
+        if there is None:
+            return None
+        line = self._file.where[there]
+        return line if self._lines[line] == self._seen[self._base.where[at]] else None
 
     def _nearest(self, order: range, default: int) -> int:
         """Where the first of these lines is that is followed."""

@@ -102,11 +102,17 @@ def _is_held(board: Board, base: Board, number: int, fit: Fit) -> bool:
     Where the author could not have meant one place either, none is; lines that the author did not see at all
     have one if all of them are there.
     """
-    assert board.trail is not None
-    seen = base.placed.get(number)
-    if seen is None or base.hunks[number] != board.hunks[number]:
+    seen = _seen(board, number)
+    if seen is None or board.trail is None:
         return fit.level != "voted" and not base.open.get(number)
     return board.trail.leads(seen, fit)
+
+
+def _seen(board: Board, number: int) -> Fit | None:
+    """Where the author saw a hunk, if that is known and it reads the same there."""
+    if board.base is None or board.base.hunks[number] != board.hunks[number]:
+        return None
+    return board.base.placed.get(number)
 
 
 def _choose(board: Board, number: int) -> None:
@@ -174,11 +180,19 @@ def _look_further(board: Board, number: int) -> None:
     if len(found) > 1:
         board.troubles.append(Trouble(number, "ambiguous", tuple(fit.start for fit in found)))
         return
-    voted = found[0] if found else voted_fit(hunk, board.sheet)
+    voted = found[0] if found else _carried_or_voted(board, number)
     if voted is None or not is_anchored(hunk, board.sheet, voted):
         board.troubles.append(Trouble(number, "not_found"))
     else:
         board.placed[number] = voted
+
+
+def _carried_or_voted(board: Board, number: int) -> Fit | None:
+    """Where lines went that the author saw is known; only of others the lines around have to say it."""
+    seen = _seen(board, number)
+    if seen is None or board.trail is None:
+        return voted_fit(board.hunks[number], board.sheet)
+    return board.trail.carried(seen)
 
 
 def _all_new(hunk: Hunk, at: int) -> Fit:
