@@ -288,6 +288,20 @@ def test_a_ticket_that_never_gets_ready_ends_at_its_limit_and_keeps_what_passed(
     assert "def mean" in at(project, "holdfast/m", "tides.py")
 
 
+@pytest.mark.req("R145")
+def test_a_ticket_that_takes_too_long_rests_and_goes_on(project: Project) -> None:
+    repository(project, TIDES)
+    turns = [("run", {"command": "sleep 1.1"}), edit(MEAN), finish()]
+    words = ["--id", "m", "--validate", "true", "--script", script(project, turns)]
+    found = worked(project, "Mean", *words, "--time", "1s")
+    assert (found["exit"], found["status"], found["head"]) == (5, "limit", None)
+    assert log_of(found)["status"] == "in_progress"
+    said = project.ok("status", "--plan-id", "ticket-m").out
+    assert "next: holdfast work m" in said
+    again = worked(project, "Mean", *words)
+    assert (again["exit"], again["run"]) == (0, found["run"]), again["err"]
+
+
 def test_doing_the_same_again_while_nothing_changed_is_refused_and_ends_the_cycle(
     project: Project,
 ) -> None:

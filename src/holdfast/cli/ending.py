@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -42,6 +43,7 @@ from holdfast.model.plan import StepId
 from holdfast.model.text import clean, one_line
 from holdfast.ports import Store
 
+_GOES_ON = re.compile(r"holdfast (?:resume|retry|replay|plan|run)\b(?: [^ ]+)*")
 REPLAN = StepId("")  # under which the words stand that speak against the plan
 EXIT = {
     "completed": 0,
@@ -313,6 +315,15 @@ def next_commands(
 
     Its plan is answered under `REPLAN`.
     """
+    usual = _usual_next(state, driven=driven, own=own, answered=answered)
+    ticket = state.plan.origin.get("ticket")
+    if not isinstance(ticket, Mapping):
+        return usual
+    resumes = f"holdfast work {ticket['id']}"  # tickets are gone on with by their own command
+    return _GOES_ON.sub(resumes, usual)
+
+
+def _usual_next(state: State, *, driven: bool, own: Own, answered: Collection[StepId]) -> str:
     if state.status == "running":
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
     if state.status in {"failed", "escalated"} and (mends := failure_next(state)):

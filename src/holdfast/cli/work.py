@@ -10,6 +10,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.driving import run_options
+from holdfast.cli.measure import Duration
 from holdfast.cli.say import talk
 from holdfast.cli.working import Working
 from holdfast.config.settings import read_protected
@@ -58,6 +59,12 @@ _ENDINGS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
 @click.option("--in-place", is_flag=True, help="Let your own branch follow, if your tree is clean.")
 @click.option("--cycles", type=click.IntRange(1, 100), default=10, help="At most so many (10).")
 @click.option("--turns", type=click.IntRange(1, 500), default=40, help="Of a cycle, at most (40).")
+@click.option(
+    "--time",
+    "max_ms",
+    type=Duration(),
+    help="What the run may take; begins no other step then (exit 5). Going on starts the time anew.",
+)
 @click.option(
     "--max-tokens",
     type=click.IntRange(1),

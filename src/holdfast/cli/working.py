@@ -135,7 +135,7 @@ class Working:
             talk(f"goes on with {short(left)}")
             state = once(drive, lambda world: resume_run(world, left, max_cost=most))
         else:
-            options = Options(max_cost=most)
+            options = Options(max_cost=most, max_ms=self._most_ms())
             state = once(drive, lambda world: start_run(world, plan, plan.name, options))
         manner = manner_of(self._manner)
         while (
@@ -146,6 +146,10 @@ class Working:
             run = state.run
             state = once(drive, lambda world: resume_run(world, run, only=()))  # noqa: B023
         return state
+
+    def _most_ms(self) -> int | None:
+        given = self._manner["max_ms"]
+        return given if isinstance(given, int) else None
 
     def _drive(self, store: Store, plan: Plan) -> Drive:
         settings = read_settings(self._site.top)
