@@ -166,6 +166,29 @@ def test_what_a_command_writes_outside_of_the_scope_or_too_much_of_it_is_taken_b
     assert "lines of the ticket differ, and 50 may" in said
 
 
+@pytest.mark.req("C27", "E19")
+def test_commands_read_the_history_and_cannot_write_it(project: Project) -> None:
+    repository(project, FILES)
+    turns = [
+        CHANGE,
+        ("run", {"command": "git log --format=%s; git diff --stat; git status --short"}),
+        (
+            "run",
+            {
+                "command": "git add -A; git commit -qm own; git stash; git reset --hard; git checkout -qb x"
+            },
+        ),
+        finish(message="ours"),
+    ]
+    found = worked(project, "Change it", "--id", "t-1", *CHECK, "--script", script(project, turns))
+    assert found["exit"] == 0, found["err"]
+    said = project.ok("logs", "cycle-1", "--plan-id", "ticket-t-1").out
+    assert "begin a.txt | 2 +-" in said
+    assert [one["message"] for one in found["commits"]] == ["ours"]
+    assert at(project, "holdfast/t-1", "a.txt") == "two\n", "its own work is not lost by its git"
+    assert git(project, "for-each-ref", "refs/heads").count("\n") == 2
+
+
 def test_a_ticket_whose_words_changed_goes_on_from_what_was_delivered(project: Project) -> None:
     repository(project, FILES)
     first = script(project, [CHANGE, finish()], name="first")

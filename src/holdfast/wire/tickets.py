@@ -93,6 +93,9 @@ def wishes_for(
 
     wishes = replace(wishes, written_here=False)
     terms = terms_for(location, wishes)
+    # What our branches stand on is the person's history: git of the worktree reads it there.
+    history = os.path.join(site.client.place.common, "objects")
+    terms = replace(terms, readable=(*terms.readable, history))
     return replace(
         wishes,
         generators={

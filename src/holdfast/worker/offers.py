@@ -94,7 +94,7 @@ OFFERS = (
     _offer(
         "run",
         "Run a shell command in the worktree, in a sandbox without network, and show its exit code and"
-        " output.",
+        " output. Git can be read there and not written: `commit` says what becomes a commit.",
         "command",
         command=_TEXT,
         seconds=_WHOLE,
