@@ -9,7 +9,9 @@ from dataclasses import replace
 import click
 
 from holdfast import wire
-from holdfast.cli.driving import run_options
+from holdfast.cli.drive import manner_of
+from holdfast.cli.driving import exclude, run_options
+from holdfast.cli.hiring import agent_options, hired
 from holdfast.cli.measure import Duration
 from holdfast.cli.say import talk
 from holdfast.cli.working import Working
@@ -32,6 +34,7 @@ _ENDINGS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
     "work",
     epilog="\b\nExample:\n  holdfast work ticket.md --model anthropic:claude-sonnet-5\n"
     "  gh issue view 12 --json number,title,body,url | holdfast work - --validate 'make test'\n"
+    "  holdfast work ticket.md --agent aider --network --secret OPENAI_API_KEY\n"
     "  holdfast work ticket.md --script turns.yaml",
 )
 @click.argument("ticket", metavar="TICKET|-")
@@ -41,6 +44,7 @@ _ENDINGS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
 @click.option(
     "--script", metavar="FILE", help="Play the tool calls of this file instead of a model."
 )
+@agent_options
 @click.option("--base", default="HEAD", metavar="REVISION", help="The commit to begin with (HEAD).")
 @click.option(
     "--validate",
@@ -82,6 +86,8 @@ def work(
     eoi: str | None,
     model: str | None,
     script: str | None,
+    agent: str | None,
+    agent_seconds: float,
     base: str,
     checks: tuple[str, ...],
     unverified: bool,
@@ -101,9 +107,12 @@ def work(
     prints, or the words themselves. The result is a branch holdfast/ID in this repository; your work tree is
     not touched. Doing it again goes on where it was.
     """
+    exclude(bool(agent), bool(model or script), "--agent, and --model or --script,")
     site, played = open_site(os.getcwd()), _script(script)
+    secrets = manner_of(manner).secrets
     if (known := _known(site, ticket)) is not None:
-        terms = _as_before(site, known, model, played)
+        terms = _as_before(site, known, model, played, agent)
+        terms = hired(terms, agent, agent_seconds, secrets)
         return Working(site, known.ticket, terms, played, manner).done(push=push, in_place=in_place)
     wanted = _ticket(ticket)
     if ticket_id:
@@ -111,7 +120,7 @@ def work(
     if eoi:
         wanted = replace(wanted, eoi=entity(eoi))
     terms = Terms(
-        model=played.model if played else _model(site, model),
+        model="" if agent else played.model if played else _model(site, model),
         base=resolve(site.client, base),
         checks=_checks(site, checks, unverified=unverified),
         scope=scope or ("**",),
@@ -120,6 +129,7 @@ def work(
         bounds=Bounds(turns=turns, files=max_files, lines=max_lines),
         parameters={"max_tokens": max_tokens},
     )
+    terms = hired(terms, agent, agent_seconds, secrets)
     return Working(site, wanted, terms, played, manner).done(push=push, in_place=in_place)
 
 
@@ -136,12 +146,14 @@ def _known(site: Site, given: str) -> Known | None:
         store.close()
 
 
-def _as_before(site: Site, known: Known, model: str | None, script: Script | None) -> Terms:
+def _as_before(
+    site: Site, known: Known, model: str | None, script: Script | None, agent: str | None
+) -> Terms:
     """The terms of a ticket that is gone on with; who works may be another."""
     if script is not None or model is not None:
         who = script.model if script is not None else _model(site, model)
-        return replace(known.terms, model=who)
-    if known.terms.model.startswith(f"{PROVIDER}:"):
+        return replace(known.terms, model=who, agent=(), secrets=())
+    if agent is None and known.terms.model.startswith(f"{PROVIDER}:"):
         raise UsageError(f"'{known.ticket.id}' plays a script", hint="--script FILE")
     return known.terms
 
@@ -183,7 +195,7 @@ def _model(site: Site, given: str | None) -> str:
     if not given:
         raise UsageError(
             "nobody said who works",
-            hint="--model provider:name, or --script FILE; see docs/howto/work.md",
+            hint="--model provider:name, --agent NAME or --script FILE; see docs/howto/work.md",
         )
     found = wire.market.known_models(site.top).names.get(given, given)
     if ":" not in found:

@@ -12,6 +12,7 @@ from holdfast.cli.again import out_next
 from holdfast.cli.ask import consent_to
 from holdfast.cli.asking import ask_people
 from holdfast.cli.drive import Drive, manner_of, once, wishes_of
+from holdfast.cli.driving import check_plan_secrets
 from holdfast.cli.ending import conclude, exit_code
 from holdfast.cli.follow import Follower
 from holdfast.cli.measure import count
@@ -70,6 +71,7 @@ class Working:
         store = self._where.open(create=True)
         try:
             plan = self._plan(store)
+            check_plan_secrets(plan, manner_of(self._manner).secrets)
             self._agree(plan, url)
             self._site.desk(self._ticket, self._terms)
             state = self._driven(store, plan)
@@ -118,7 +120,8 @@ class Working:
         """Ask once before money is spent or something leaves this machine."""
         outside = [f"push to {url}"] if url else []
         paid = []
-        if self._script is None and wire.market.is_paid(self._site.top, self._terms.model):
+        model = "" if self._script is not None else self._terms.model
+        if model and wire.market.is_paid(self._site.top, model):
             paid = [f"{plan.name} asks {self._terms.model}"]
         if not outside and not paid:
             return

@@ -1,4 +1,4 @@
-"""Read a file beneath a directory in one step: the kernel refuses every link on the way.
+"""Read or write a file beneath a directory in one step: the kernel refuses every link on the way.
 
 `openat2` with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS, where the kernel has it and lets us; elsewhere the
 walk of `tree`, one component at a time, which comes to the same.
@@ -12,9 +12,12 @@ import os
 import stat
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from holdfast.edits.tree import (
+    TEMP_PREFIX,
+    TEMP_SUFFIX,
     chunks,
     open_directory,
     open_file,
@@ -23,6 +26,7 @@ from holdfast.edits.tree import (
     outside_world,
     quoted,
     split_path,
+    write_file,
 )
 from holdfast.errors import EditError
 from holdfast.model.digest import digest_bytes
@@ -75,6 +79,25 @@ def read_at(root_fd: int, path: str) -> Seen | None:
             content = b"".join(chunks(descriptor))
             mode, links = stat.S_IMODE(status.st_mode), status.st_nlink
             return Seen(content, digest_bytes(content), mode, links)
+
+
+def write_beneath(root: str, path: str, content: bytes) -> None:
+    """Put a file at a path, whole or not at all; missing folders are made. EditError for links."""
+    *above, name = split_path(path)
+    with outside_world(f"write {quoted(path)}"), opened(open_root(root)) as root_fd:
+        for depth in range(1, len(above) + 1):
+            with (
+                opened(open_parent(root_fd, above[: depth - 1])) as parent,
+                suppress(FileExistsError),
+            ):
+                os.mkdir(above[depth - 1], 0o755, dir_fd=parent)
+        before = read_at(root_fd, path)
+        with opened(open_parent(root_fd, above)) as parent:
+            fresh = f"{TEMP_PREFIX}{os.getpid()}{TEMP_SUFFIX}"
+            with suppress(FileNotFoundError):  # of one that was killed
+                os.unlink(fresh, dir_fd=parent)
+            write_file(parent, fresh, (content,), 0o644 if before is None else before.mode)
+            os.replace(fresh, name, src_dir_fd=parent, dst_dir_fd=parent)
 
 
 def open_parent(root_fd: int, parts: Sequence[str]) -> int:

@@ -45,7 +45,7 @@ class ShellGenerator:
 
     async def generate(self, job: Job) -> Candidate:
         step = job.step
-        log = _Log(job.on_output)
+        log = Log(job.on_output)
         try:
             env = lay_out(job, self._engine)
             terms = self._terms
@@ -79,7 +79,7 @@ class ShellGenerator:
             await self._slots.close()
 
 
-class _Log:
+class Log:
     """The end of both streams in the order they came, passed on to whoever listens."""
 
     def __init__(self, listener: Callable[[str, bytes], None] | None) -> None:

@@ -253,13 +253,14 @@ def restore_snapshot(
     """
     client = client_of(tree)
     found = find_snapshot(client, oid)
-    modes = _modes(client, found.oid)
+    modes = modes_of(client, found.oid)
     room = client.room(client.store, client.home)
     target = entries_of(client, found.oid)
     return bring(tree, target, modes, room, dirty=dirty, why=f"before {oid} was brought back")
 
 
-def _modes(client: Client, oid: Oid) -> dict[str, int]:
+def modes_of(client: Client, oid: str) -> dict[str, int]:
+    """Permissions of files of a snapshot that git does not know."""
     room = client.room(client.store, client.home)
     about = json.loads(ask(room, "cat-file", "blob", f"{oid}:about"))
     return {str(path): int(mode) for path, mode in about["modes"].items()}

@@ -7,7 +7,7 @@ name is that of a git tree: byte for byte the files that git tracks or does not 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from holdfast.errors import UsageError
@@ -15,7 +15,15 @@ from holdfast.gitrepo.calls import ask
 from holdfast.gitrepo.client import Client
 from holdfast.gitrepo.holding import working
 from holdfast.gitrepo.names import Oid, check_oid, shown
-from holdfast.gitrepo.snapshots import STATES, find_snapshot, restore_snapshot, take_snapshot
+from holdfast.gitrepo.snapshots import (
+    STATES,
+    bring,
+    entries_of,
+    find_snapshot,
+    modes_of,
+    restore_snapshot,
+    take_snapshot,
+)
 from holdfast.gitrepo.trees import Worktree
 
 
@@ -52,6 +60,20 @@ def restore_state(tree: Worktree, state: str) -> bool:
         raise UsageError(f"worktree {shown(tree.name)} has no state {shown(state)}")
     done = restore_snapshot(tree, found)
     return bool(done.written or done.removed)
+
+
+def put_back(tree: Worktree, now: str, before: str, paths: Collection[str]) -> None:
+    """Bring some paths of a worktree that is in state `now` back to what they were in another."""
+    client = tree.client
+    here, there = _found(tree, now), _found(tree, before)
+    old = entries_of(client, there)
+    target = {path: file for path, file in entries_of(client, here).items() if path not in paths}
+    target |= {path: old[path] for path in paths if path in old}
+    modes = modes_of(client, here) | {
+        path: mode for path, mode in modes_of(client, there).items() if path in paths
+    }
+    room = client.room(client.store, client.home)
+    bring(tree, target, modes, room, dirty="refuse", why=f"before paths of {before} were put back")
 
 
 def state_files(tree: Worktree, state: str) -> Oid:

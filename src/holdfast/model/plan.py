@@ -173,8 +173,8 @@ class Step:
 
     @property
     def asks_model(self) -> bool:
-        """Whether a model is asked for what it makes."""
-        return self.uses in MODEL_USES
+        """Whether a model is asked for what it makes; a cycle without one is done by a command-line agent."""
+        return self.uses in MODEL_USES and (self.uses != WORK or bool(self.model))
 
     @property
     def has_judge(self) -> bool:

@@ -1,7 +1,7 @@
-"""A long-lived child process that answers frames over its pipes.
+"""A long-lived child process that answers over its pipes, in frames or in lines.
 
 A frame is four bytes of length, most significant first, and that many bytes. The child reads
-frames from its standard input and writes frames, and nothing else, to its standard output.
+frames from its standard input and writes frames, and nothing else, to its standard output; or lines.
 """
 
 from __future__ import annotations
@@ -90,8 +90,28 @@ class Child:
         if self._cut:
             raise ProcessError("an earlier frame was sent only in part", hint="kill the child")
         self._check_open()
+        await self._write(_LENGTH.pack(len(frame)) + frame)
+
+    async def send_line(self, line: bytes) -> None:
+        """Write one line to a child that speaks in lines; it has no line break of its own."""
+        self._check_open()
+        await self._write(line + b"\n")
+
+    async def receive_line(self) -> bytes:
+        """The next line of such a child, without its end."""
+        seen = 0
+        while (end := self._received.find(b"\n", seen)) < 0:
+            seen = len(self._received)
+            if seen > self._most:
+                raise ProcessError(f"a line of more than {self._most} bytes is over the limit")
+            await self._fill(seen + 1)
+        line = bytes(memoryview(self._received)[:end])
+        del self._received[: end + 1]
+        return line
+
+    async def _write(self, content: bytes) -> None:
         self._cut = True
-        view = memoryview(_LENGTH.pack(len(frame)) + frame)
+        view = memoryview(content)
         while view:
             try:
                 view = view[os.write(self._started.stdin, view[:_CHUNK]) :]

@@ -10,14 +10,16 @@ from typing import cast
 
 from holdfast.edits.write import recover_workspace
 from holdfast.errors import AttemptError, IntegrityError
+from holdfast.model.cliagent import read_cli_agent
 from holdfast.model.digest import Json, canonical
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Candidate, Job
 from holdfast.process.terms import Terms as Confinement
+from holdfast.worker.cliagent import Hired
 from holdfast.worker.desk import Desk
 from holdfast.worker.memory import Memory
 from holdfast.worker.plan import Terms, told
-from holdfast.worker.prompt import Around, prompt, told_before
+from holdfast.worker.prompt import Around, agent_prompt, prompt, told_before
 from holdfast.worker.talk import Talk
 from holdfast.worker.ticket import Ticket
 from holdfast.worker.tools import Tools, in_thread
@@ -46,11 +48,18 @@ class CycleGenerator:
         desk = await in_thread(lambda: self._open(ticket, terms))
         begun = await in_thread(lambda: _begin(desk, job, terms))
         memory = Memory(begun, plan=_plan_before(job))
+        told_of = agent_prompt if terms.agent else prompt
         messages = await in_thread(
-            lambda: prompt(ticket, desk, _around(job, desk, ticket, terms, number))
+            lambda: told_of(ticket, desk, _around(job, desk, ticket, terms, number))
         )
-        tools = Tools(desk, memory, job, self._confinement)
-        talk = Talk(job, job.calls, tools, memory, desk.bounds.turns, desk.bounds.refusals)
+        talk: Talk | Hired
+        if terms.agent:
+            agent = read_cli_agent(terms.agent)
+            subject = ticket.title[:72]
+            talk = Hired(job, job.calls, desk, memory, agent, self._confinement, subject)
+        else:
+            tools = Tools(desk, memory, job, self._confinement)
+            talk = Talk(job, job.calls, tools, memory, desk.bounds.turns, desk.bounds.refusals)
         try:
             async with asyncio.timeout(job.step.timeout):
                 ended = await talk.through(messages)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.codebase.index import Index
@@ -11,7 +11,7 @@ from holdfast.edits.scope import Scope, outside
 from holdfast.edits.workspace import Workspace
 from holdfast.errors import StoreError
 from holdfast.gitrepo.greens import rollback
-from holdfast.gitrepo.states import Touched, keep_state, restore_state, touched
+from holdfast.gitrepo.states import Touched, keep_state, put_back, restore_state, touched
 from holdfast.gitrepo.trees import Worktree
 from holdfast.model.digest import digest_bytes
 from holdfast.model.fixed import fixed
@@ -25,6 +25,7 @@ class Bounds:
     files: int = 100
     lines: int = 5_000
     seconds: float = 600.0  # of one command
+    agent: float = 3600.0  # seconds of a command-line agent
     refusals: int = 5  # uses in a row that were tried before in the same state
     prompt: int = 24_000  # tokens that a cycle begins with
 
@@ -68,6 +69,11 @@ class Desk:
         if self.at != state:
             restore_state(self.tree, state)
             self.at = state
+
+    def take_back(self, before: str, paths: Collection[str]) -> str:
+        """Bring some paths back to what they were in a state; the state then."""
+        put_back(self.tree, self.at, before, paths)
+        return self.keep("what went too far was taken back")
 
     def stir(self) -> None:
         """Something is about to change the files: nobody knows their state until they are kept."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, field, replace
 from typing import cast
 
 from holdfast.edits.scope import Scope
+from holdfast.model.cliagent import read_cli_agent
 from holdfast.model.digest import Json
 from holdfast.model.expression import literals
 from holdfast.model.fixed import fixed
@@ -30,6 +31,7 @@ VALIDATION = "validation"  # the kind of guard that runs a check of the reposito
 SCOPE = "scope"  # the kind of guard that looks at what was changed
 BRANCH = "branch"  # the kind of guard that looks where a delivery is
 ORIGIN = "ticket"  # the key of a plan's origin that says it is one of these
+_LISTS = ("checks", "scope", "protected", "agent", "secrets")  # of the terms
 _TRIES = 2  # attempts at a cycle after the first
 
 
@@ -46,6 +48,8 @@ class Terms:
     bounds: Bounds = Bounds()
     usd: float | None = None
     parameters: Mapping[str, Json] = field(default_factory=dict)
+    agent: tuple[str, ...] = ()  # the words of a command-line agent, which works instead of a model
+    secrets: tuple[str, ...] = ()  # variables that it may see
 
 
 def line_of(ticket: Ticket) -> str:
@@ -92,7 +96,7 @@ def told(step: Step) -> tuple[Ticket, Terms, int]:
     given = step.values
     terms = dict(cast("Mapping[str, Json]", given["terms"]))
     bounds = Bounds(**cast("Mapping[str, float]", terms.pop("bounds")))  # type: ignore[arg-type] # as written
-    for key in ("checks", "scope", "protected"):
+    for key in _LISTS:
         terms[key] = tuple(cast("Sequence[str]", terms[key]))
     ticket = ticket_from(cast("Mapping[str, Json]", given["ticket"]))
     return ticket, Terms(bounds=bounds, **terms), cast("int", given["cycle"])  # type: ignore[arg-type]
@@ -109,7 +113,7 @@ def _id(kind: str, number: int) -> StepId:
 
 def _cycle(ticket: Ticket, terms: Terms, number: int) -> tuple[Step, Step]:
     data = cast("dict[str, Json]", asdict(terms))
-    for key in ("checks", "scope", "protected"):
+    for key in _LISTS:
         data[key] = list(cast("Sequence[str]", data[key]))
     values: dict[str, Json] = {
         "ticket": literals(ticket_json(ticket)),
@@ -127,6 +131,8 @@ def _cycle(ticket: Ticket, terms: Terms, number: int) -> tuple[Step, Step]:
         needs=before,
         guards=(Guard(SCOPE, name="scope"), *checks),
         retries=_TRIES,
+        secrets=terms.secrets,
+        tool_versions=_versions(terms),
         description=f"work on {ticket.title}"[:100],
     )
     deliver = Step(
@@ -138,6 +144,12 @@ def _cycle(ticket: Ticket, terms: Terms, number: int) -> tuple[Step, Step]:
         description="commit what the checks passed",
     )
     return work, deliver
+
+
+def _versions(terms: Terms) -> dict[str, tuple[str, ...]]:
+    """What tells one agent of a name from another: its version, if it tells one."""
+    agent = read_cli_agent(terms.agent) if terms.agent else None
+    return {agent.name: agent.version} if agent is not None and agent.version else {}
 
 
 class TicketSteps:

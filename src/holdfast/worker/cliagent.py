@@ -1,0 +1,145 @@
+"""A cycle that a command-line agent does: it runs once at the desk, and what it left is looked at.
+
+The whole run is one use of a tool, `agent`: its beginning is stored before it starts, and after a kill the
+next attempt begins with the files as they were before it. What it wrote outside of its scope is taken back,
+path by path; a change that is too large is taken back whole. Commits of its own count for nothing: the files
+are the result.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import replace
+
+from holdfast.edits.scope import judge, outside
+from holdfast.errors import AttemptError, EditError
+from holdfast.generators.cliagent import Place, Ran, environment, run_cli_agent
+from holdfast.model.call import Message, Request, ToolUse
+from holdfast.model.cliagent import CliAgent
+from holdfast.model.digest import canonical
+from holdfast.ports import Calls, Job, Said, Wanted
+from holdfast.process.room import clean_environment
+from holdfast.process.terms import Terms
+from holdfast.worker.desk import Desk
+from holdfast.worker.memory import Memory
+from holdfast.worker.tools import in_thread
+
+TOOL = "agent"
+_LAST = "\nlast words:\n"
+_FEW = 40
+
+
+class Hired:
+    """One run of an agent; what it comes to is in the memory of its cycle."""
+
+    def __init__(
+        self,
+        job: Job,
+        calls: Calls,
+        desk: Desk,
+        memory: Memory,
+        agent: CliAgent,
+        terms: Terms | None,
+        subject: str,
+    ) -> None:
+        self._job = job
+        self._calls = calls
+        self._desk = desk
+        self._memory = memory
+        self._agent = agent
+        self._terms = terms
+        self._subject = subject  # of its commit
+        self._log = b""
+        self._late = False
+
+    def log(self) -> bytes:
+        """What it said."""
+        return self._log
+
+    async def through(self, messages: tuple[Message, ...]) -> str:
+        """Let it work; why it ended: finish or failed. AttemptError if it left nothing."""
+        begun, agent = self._memory.state, self._agent
+        given = canonical({"command": shlex.join(agent.argv), "state": begun}).decode()
+        request = Request(f"{TOOL}:{agent.name}", messages)
+        wanted = Wanted(request, 0, ToolUse(TOOL, TOOL, given), TOOL)
+        said = await self._calls.use(wanted, lambda: self._run(messages[-1].text), "undone")
+        self._log = self._log or said.text.encode()
+        self._memory.learn(TOOL, given, said.text, 1, ok=said.ok)
+        head, _, words = said.text.partition(_LAST)
+        if self._memory.state == begun:
+            told = head.partition("\n")[2]
+            reason = "timed_out" if self._late else "command_failed"
+            raise AttemptError(f"{told}\n{words}".strip(), reason=reason, log=self._log)
+        self._memory.ended = "finish"
+        self._memory.last = {"ready": said.ok, "summary": words, "message": self._subject}
+        if said.ok:  # it says nothing of nodes: the ticket is one
+            self._memory.nodes.append({"id": "n-1", "finished": True})
+        return "finish" if said.ok else "failed"
+
+    async def _run(self, prompt: str) -> Said:
+        before, desk = self._memory.state, self._desk
+        await in_thread(lambda: desk.go_to(before))
+        if self._job.place is not None:
+            await self._job.place()
+        desk.stir()
+        ran = await run_cli_agent(self._agent, prompt, self._place())
+        self._log, self._late = ran.log, ran.is_late
+        return await in_thread(lambda: self._looked_at(before, ran))
+
+    def _place(self) -> Place:
+        job, desk = self._job, self._desk
+        held = self._terms is not None and self._terms.sandbox
+        env = clean_environment(job.room, os.environ, job.env)
+        return Place(
+            folder=desk.folder,
+            room=job.room,
+            env=environment(self._agent, env, os.environ, held=held),
+            mark=job.mark,
+            terms=self._seeing_history(),
+            root=desk.folder,
+            seconds=desk.bounds.agent,
+            on_output=job.on_output,
+            refusal=self._refusal,
+            is_named=True,
+        )
+
+    def _seeing_history(self) -> Terms | None:
+        """The terms, with the objects that our repository borrows: git can look at the history with them."""
+        if self._terms is None:
+            return None
+        objects = os.path.join(self._desk.tree.client.place.common, "objects")
+        return replace(self._terms, readable=(*self._terms.readable, objects))
+
+    def _refusal(self, path: str) -> str:
+        found = judge(self._desk.scope, path)
+        return "" if found is None else found.message
+
+    def _looked_at(self, before: str, ran: Ran) -> Said:
+        """What it changed, and what of it may stand."""
+        desk = self._desk
+        state = desk.keep("an agent")
+        words = [ran.flaw or f"exit code {ran.code or 0}"]
+        paths = [item.path for item in desk.touched(before, state)]
+        refused = outside(desk.scope, paths)
+        if refused:
+            state = self._taken_back(before, {item.path for item in refused})
+            told = "; ".join(item.message for item in refused[:5])
+            words.append(f"what it wrote outside of its scope was taken back: {told}")
+        if too_far := desk.over(before, state):
+            desk.go_to(before)
+            state = before
+            words.append(f"what it changed was taken back: {too_far}")
+        changed = [item.path for item in desk.touched(before, state)]
+        words.append(f"it changed {', '.join(changed[:_FEW])}" if changed else "it changed nothing")
+        if used := ran.used.words:
+            words.append(f"it says that it used {used}")
+        text = "\n".join([f"state {state}", *words])
+        return Said(f"{text}{_LAST}{ran.said}", ok=not ran.flaw)
+
+    def _taken_back(self, before: str, paths: set[str]) -> str:
+        try:
+            return self._desk.take_back(before, paths)
+        except EditError:  # a folder where a file was: nothing of it can be told apart
+            self._desk.go_to(before)
+            return before
