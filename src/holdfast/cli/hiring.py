@@ -16,7 +16,7 @@ from holdfast.worker.plan import Terms
 HOUR = 3600.0
 
 
-def agent_options(command: Callable[..., int]) -> Callable[..., int]:
+def agent_options(command: Callable[..., object]) -> Callable[..., object]:
     """Give a command the options that name an agent."""
     for option in (
         click.option(
@@ -29,7 +29,7 @@ def agent_options(command: Callable[..., int]) -> Callable[..., int]:
         click.option(
             "--agent",
             metavar="WORDS",
-            help=f"Let a command-line agent work: {', '.join(PRESETS)}, with options of its own; acp:COMMAND; "
+            help=f"Let a coding agent work: {', '.join(PRESETS)}, with options of its own; acp:COMMAND; "
             "or a command with {prompt} or {prompt_file}.",
         ),
     ):

@@ -56,7 +56,15 @@ class CliAgent:
 
 
 _OPENAI = ("OPENAI_API_KEY",)
-_OPENAI_AT = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_LITELLM = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "LITELLM_LOCAL_MODEL_COST_MAP")
+# It writes a name into the configuration of a repository that has none, and may write none here.
+_NOBODY = {
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "user.name",
+    "GIT_CONFIG_VALUE_0": "agent",
+    "GIT_CONFIG_KEY_1": "user.email",
+    "GIT_CONFIG_VALUE_1": "agent@localhost",
+}
 _ANTHROPIC = ("ANTHROPIC_API_KEY",)
 _MANY = (*_OPENAI, *_ANTHROPIC, "GEMINI_API_KEY", "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY")
 
@@ -107,7 +115,8 @@ PRESETS: Mapping[str, CliAgent] = {
             ),
             tells="aider",
             keys=_MANY,
-            sees=(*_OPENAI_AT, "AIDER_MODEL"),
+            sees=(*_LITELLM, "AIDER_MODEL"),
+            sets=_NOBODY,
             version=("aider", "--version"),
         ),
         CliAgent(
@@ -122,7 +131,7 @@ PRESETS: Mapping[str, CliAgent] = {
             ("mini", "--yolo", "--exit-immediately", "--task", PROMPT, "--output", REPORT_FILE),
             tells="mini",
             keys=_MANY,
-            sees=(*_OPENAI_AT, "MSWEA_MODEL_NAME", "MSWEA_COST_TRACKING"),
+            sees=(*_LITELLM, "MSWEA_MODEL_NAME", "MSWEA_COST_TRACKING"),
             sets={"MSWEA_CONFIGURED": "true", "MSWEA_SILENT_STARTUP": "1"},
         ),
     )
@@ -141,13 +150,16 @@ def read_cli_agent(words: Sequence[str]) -> CliAgent:
         return CliAgent(_base(argv[0]), argv, speaks_acp=True)
     if any(PROMPT in word or PROMPT_FILE in word for word in words):
         return CliAgent(_base(first), tuple(words))
-    found = PRESETS.get(_ALSO.get(first, first))
+    name = _base(first)
+    found = PRESETS.get(_ALSO.get(name, name))
     if found is None:
         raise UsageError(
             f"nothing says how '{one_line(first)}' is told what to do",
             hint=f"one of {', '.join(PRESETS)}; acp:COMMAND; or a command with {PROMPT} or {PROMPT_FILE}",
         )
-    return replace(found, argv=(*found.argv, *words[1:]))
+    program = found.argv[0] if first in _ALSO else first
+    version = (program, *found.version[1:]) if found.version else ()
+    return replace(found, argv=(program, *found.argv[1:], *words[1:]), version=version)
 
 
 def _base(program: str) -> str:

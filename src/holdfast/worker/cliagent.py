@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.edits.scope import judge, outside
 from holdfast.errors import AttemptError, EditError
 from holdfast.generators.cliagent import Place, Ran, environment, run_cli_agent
-from holdfast.model.call import Message, Request, ToolUse
+from holdfast.model.call import Message
 from holdfast.model.cliagent import CliAgent
-from holdfast.model.digest import canonical
-from holdfast.ports import Calls, Job, Said, Wanted
+from holdfast.model.digest import Json
+from holdfast.ports import Job
 from holdfast.process.room import clean_environment
 from holdfast.process.terms import Terms
 from holdfast.worker.desk import Desk
 from holdfast.worker.memory import Memory
+from holdfast.worker.noting import noted
 from holdfast.worker.tools import in_thread
 
 TOOL = "agent"
-_LAST = "\nlast words:\n"
-_FEW = 40
+_FEW = 20  # paths that are told
+_TOP = 2_000  # characters of what it complains about
 
 
 class Hired:
@@ -36,7 +38,6 @@ class Hired:
     def __init__(
         self,
         job: Job,
-        calls: Calls,
         desk: Desk,
         memory: Memory,
         agent: CliAgent,
@@ -44,14 +45,12 @@ class Hired:
         subject: str,
     ) -> None:
         self._job = job
-        self._calls = calls
         self._desk = desk
         self._memory = memory
         self._agent = agent
         self._terms = terms
         self._subject = subject  # of its commit
         self._log = b""
-        self._late = False
 
     def log(self) -> bytes:
         """What it said."""
@@ -59,33 +58,42 @@ class Hired:
 
     async def through(self, messages: tuple[Message, ...]) -> str:
         """Let it work; why it ended: finish or failed. AttemptError if it left nothing."""
-        begun, agent = self._memory.state, self._agent
-        given = canonical({"command": shlex.join(agent.argv), "state": begun}).decode()
-        request = Request(f"{TOOL}:{agent.name}", messages)
-        wanted = Wanted(request, 0, ToolUse(TOOL, TOOL, given), TOOL)
-        said = await self._calls.use(wanted, lambda: self._run(messages[-1].text), "undone")
-        self._log = self._log or said.text.encode()
-        self._memory.learn(TOOL, given, said.text, 1, ok=said.ok)
-        head, _, words = said.text.partition(_LAST)
-        if self._memory.state == begun:
-            told = head.partition("\n")[2]
-            reason = "timed_out" if self._late else "command_failed"
-            raise AttemptError(f"{told}\n{words}".strip(), reason=reason, log=self._log)
-        self._memory.ended = "finish"
-        self._memory.last = {"ready": said.ok, "summary": words, "message": self._subject}
-        if said.ok:  # it says nothing of nodes: the ticket is one
-            self._memory.nodes.append({"id": "n-1", "finished": True})
-        return "finish" if said.ok else "failed"
+        begun, memory = self._memory.state, self._memory
+        prompt = messages[-1].text
+        given = {"command": shlex.join(self._agent.argv), "state": begun, "prompt": prompt}
+        record = await noted(self._job, TOOL, given, lambda: self._run(prompt), "undone")
+        told, said = str(record["told"]), str(record["said"])
+        self._log = self._log or f"{told}\n{said}".encode()
+        memory.state = str(record["state"])
+        if memory.state == begun:
+            reason = "timed_out" if record["late"] else "command_failed"
+            raise AttemptError(f"{told}\n{said}".strip(), reason=reason, log=self._log)
+        is_ready = record["exit_code"] == 0
+        memory.ended = "finish"
+        memory.last = {"ready": is_ready, "summary": said, "message": self._subject}
+        if is_ready:  # it says nothing of nodes: the ticket is one
+            memory.nodes.append({"id": "n-1", "finished": True})
+        return "finish" if is_ready else "failed"
 
-    async def _run(self, prompt: str) -> Said:
+    async def _run(self, prompt: str) -> Mapping[str, Json]:
         before, desk = self._memory.state, self._desk
         await in_thread(lambda: desk.go_to(before))
         if self._job.place is not None:
             await self._job.place()
         desk.stir()
         ran = await run_cli_agent(self._agent, prompt, self._place())
-        self._log, self._late = ran.log, ran.is_late
-        return await in_thread(lambda: self._looked_at(before, ran))
+        state, words = await in_thread(lambda: self._looked_at(before, ran))
+        told = "\n".join(words)
+        self._log = ran.log + f"\n{told}\n".encode()
+        return {
+            "cmd": shlex.join(self._agent.argv),
+            "exit_code": ran.code or -1 if ran.flaw else 0,
+            "top_stderr": ran.said[-_TOP:] if ran.flaw else "",
+            "state": state,
+            "told": told,
+            "said": ran.said,
+            "late": ran.is_late,
+        }
 
     def _place(self) -> Place:
         job, desk = self._job, self._desk
@@ -115,17 +123,16 @@ class Hired:
         found = judge(self._desk.scope, path)
         return "" if found is None else found.message
 
-    def _looked_at(self, before: str, ran: Ran) -> Said:
-        """What it changed, and what of it may stand."""
+    def _looked_at(self, before: str, ran: Ran) -> tuple[str, list[str]]:
+        """What it left: the state of what may stand of it, and what is to be told."""
         desk = self._desk
         state = desk.keep("an agent")
-        words = [ran.flaw or f"exit code {ran.code or 0}"]
-        paths = [item.path for item in desk.touched(before, state)]
-        refused = outside(desk.scope, paths)
+        words = [ran.flaw or f"'{self._agent.name}' ended well"]
+        refused = outside(desk.scope, [item.path for item in desk.touched(before, state)])
         if refused:
             state = self._taken_back(before, {item.path for item in refused})
-            told = "; ".join(item.message for item in refused[:5])
-            words.append(f"what it wrote outside of its scope was taken back: {told}")
+            told = "; ".join(item.message for item in refused[:_FEW])
+            words.append(f"what it wrote where it may not was taken back: {told}")
         if too_far := desk.over(before, state):
             desk.go_to(before)
             state = before
@@ -134,8 +141,7 @@ class Hired:
         words.append(f"it changed {', '.join(changed[:_FEW])}" if changed else "it changed nothing")
         if used := ran.used.words:
             words.append(f"it says that it used {used}")
-        text = "\n".join([f"state {state}", *words])
-        return Said(f"{text}{_LAST}{ran.said}", ok=not ran.flaw)
+        return state, words
 
     def _taken_back(self, before: str, paths: set[str]) -> str:
         try:

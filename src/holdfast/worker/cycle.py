@@ -56,7 +56,7 @@ class CycleGenerator:
         if terms.agent:
             agent = read_cli_agent(terms.agent)
             subject = ticket.title[:72]
-            talk = Hired(job, job.calls, desk, memory, agent, self._confinement, subject)
+            talk = Hired(job, desk, memory, agent, self._confinement, subject)
         else:
             tools = Tools(desk, memory, job, self._confinement)
             talk = Talk(job, job.calls, tools, memory, desk.bounds.turns, desk.bounds.refusals)

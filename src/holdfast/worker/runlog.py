@@ -114,7 +114,7 @@ class RunLog:
                 self.checks[str(record["cmd"])] = record
             told = {key: record[key] for key in ("cmd", "exit_code", "top_stderr")}
             self.commands.append({**told, "duration_ms": used.took_ms})
-        elif used.name in {"run", "agent"}:
+        elif used.name == "run":
             self.commands.append(_command(str(given.get("command", "")), said, used))
         elif used.name == "plan" and given.get("steps"):
             self.steps = len(cast("list[str]", given["steps"]))
