@@ -124,7 +124,7 @@ class Bench:
             effect=self._state.steps[step.id].effect or "",
             config_ref=started.config_ref,
             files=file_values(step),
-            told=frozenset(map(step.called, read_by(step))) if step.asks_model else frozenset(),
+            told=frozenset(map(step.called, read_by(step))) if step.is_told else frozenset(),
             context=self._context(started),
         )
 

@@ -47,12 +47,11 @@ from holdfast.formats.shapes import (
 )
 from holdfast.formats.soundness import check_value
 from holdfast.model.digest import Json
-from holdfast.model.plan import PLAN_SCHEMA, PRIORITIES, Limits
+from holdfast.model.plan import CLI_AGENT, PLAN_SCHEMA, PRIORITIES, Limits
 
 T = TypeVar("T")
 
-USES = ("shell", "python", "human", "llm", "agent", "plan", "gather")
-USES_LATER = ("cli-agent",)
+USES = ("shell", "python", "human", "llm", "agent", CLI_AGENT, "plan", "gather")
 MODEL_RETRIES = 2  # of steps that a model does, unless they say otherwise
 
 
@@ -262,12 +261,13 @@ STEP: dict[str, Key] = {
     "agent": Key(TEXT, words="Who does it."),
     "action": Key(TEXT, words="What kind of work it is."),
     "uses": Key(
-        word(*USES, reserved=USES_LATER), words="What makes the artifact: a command or a function."
+        word(*USES),
+        words="What makes the artifact: a command, a function, a person, a model, an agent.",
     ),
     "run": Key(
         Shape(as_is, COMMAND.schema),
         words="A command, as a list or as text that no shell sees; with python, module:function; "
-        "with plan, a plan file.",
+        "with plan, a plan file; with cli-agent, a coding agent.",
     ),
     "shell": Key(TEXT, words="One line for /bin/sh."),
     "prompt": Key(

@@ -6,6 +6,7 @@ from collections.abc import Mapping as Table
 from typing import cast
 
 from holdfast.formats.asking import take_model
+from holdfast.formats.cliagents import take_cli_agent
 from holdfast.formats.contracts import Contracts
 from holdfast.formats.edges import At, InputAt, NeedAt
 from holdfast.formats.fields import Promise
@@ -20,7 +21,17 @@ from holdfast.formats.shapes import command, function
 from holdfast.formats.subplans import PLAN_USES, refuse_made, take_gather, take_plan
 from holdfast.formats.wiring import Wired
 from holdfast.model.digest import Json
-from holdfast.model.plan import AGENT, COPIES, GATHER, MODEL_USES, Input, Need, Step, StepId
+from holdfast.model.plan import (
+    AGENT,
+    CLI_AGENT,
+    COPIES,
+    GATHER,
+    MODEL_USES,
+    Input,
+    Need,
+    Step,
+    StepId,
+)
 
 _BY_PROMPT = {"human": "a person", "llm": "a model", "agent": "a model"}
 
@@ -163,6 +174,8 @@ def _take_command(
         _take_function(reading, node, given, run)
     elif uses == PLAN_USES:
         take_plan(reading, node, given, run)
+    elif uses == CLI_AGENT:
+        take_cli_agent(reading, node, given, run)
     elif uses == GATHER:
         take_gather(reading, node)
     elif run is not None:

@@ -15,7 +15,7 @@ from holdfast.formats.premises import PREMISES
 from holdfast.model.digest import Json
 from holdfast.model.expression import literal, literals
 from holdfast.model.items import base_of, source_of
-from holdfast.model.plan import PLAN_SCHEMA, Guard, Plan, Step, plan_json
+from holdfast.model.plan import CLI_AGENT, PLAN_SCHEMA, Guard, Plan, Step, plan_json
 
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 _WIDTH = 100
@@ -105,7 +105,7 @@ def _step(step: Step, given: Mapping[str, Json]) -> dict[str, Json]:
             found[key] = value
     if step.model:
         found["model"] = _model(step)
-    if step.asks_model and not step.is_idle:
+    if (step.asks_model and not step.is_idle) or step.uses == CLI_AGENT:
         found["retries"] = step.retries  # those of a model are others if nothing is said
     if step.run and step.uses == "python":
         found["run"] = step.run[0]

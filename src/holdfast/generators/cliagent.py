@@ -10,11 +10,18 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.edits.scope import Scope, judge
 from holdfast.errors import AttemptError, ProcessError
 from holdfast.generators.acp import talk_acp
+from holdfast.generators.contract import lay_out
+from holdfast.generators.identity import shell_identity
+from holdfast.generators.llm import rendered
 from holdfast.generators.reports import Used, read_report
-from holdfast.generators.shell import Log
-from holdfast.model.cliagent import PROMPT, PROMPT_FILE, REPORT_FILE, CliAgent
+from holdfast.generators.shell import Log, collected
+from holdfast.model.cliagent import PROMPT, PROMPT_FILE, REPORT_FILE, CliAgent, read_cli_agent
+from holdfast.model.digest import Json
+from holdfast.model.plan import Step
+from holdfast.ports import Candidate, Job
 from holdfast.process.room import put_file
 from holdfast.process.run import Command, Completed, Sandbox, run
 from holdfast.process.terms import Terms
@@ -93,6 +100,55 @@ def environment(
     """What an agent sees: a clean environment, the settings of the person that are its own, ours."""
     settings = {name: engine[name] for name in agent.sees if name in engine}
     return {**env, **settings, **agent.sets, **(agent.vows if held else {})}
+
+
+class CliAgentGenerator:
+    """Lets a coding agent do a step in its copy of the project; the candidate is what the step says.
+
+    Without `produces` and effects that is its last words.
+    """
+
+    def __init__(self, terms: Terms, engine: Mapping[str, str] = os.environ) -> None:
+        self._terms = replace(terms, written_here=False)  # what it runs, it chooses itself
+        self._engine = engine
+
+    def identity(self, step: Step, root: str) -> Mapping[str, Json]:
+        """The project files that its words name; the words and its version are in the key already."""
+        return shell_identity(step, root)
+
+    async def generate(self, job: Job) -> Candidate:
+        step, terms = job.step, self._terms
+        agent = read_cli_agent(step.run)
+        env = lay_out(job, self._engine)
+        place = Place(
+            folder=job.folder,
+            room=job.room,
+            env=environment(agent, env, self._engine, held=terms.sandbox),
+            mark=job.mark,
+            terms=terms,
+            root=job.root,
+            seconds=step.timeout,
+            on_output=job.on_output,
+            refusal=_protected,
+        )
+        told = "\n\n".join(message.text for message in rendered(job, lambda *_: []))
+        ran = await run_cli_agent(agent, told, place)
+        used = f"it says that it used {ran.used.words}\n" if ran.used.words else ""
+        log = ran.log + used.encode()
+        if ran.flaw:
+            reason = "timed_out" if ran.is_late else "command_failed"
+            raise AttemptError(f"{ran.said}\n{ran.flaw}".strip(), reason=reason, log=log)
+        if step.produces:
+            return replace(collected(job, log), confined=ran.confined)
+        return Candidate("bytes", ran.said.encode(), log=log, confined=ran.confined)
+
+    async def close(self) -> None:
+        """Nothing is kept."""
+
+
+def _protected(path: str) -> str:
+    found = judge(Scope(), path)
+    return "" if found is None else found.message
 
 
 async def run_cli_agent(agent: CliAgent, prompt: str, place: Place) -> Ran:

@@ -68,7 +68,7 @@ class ShellGenerator:
         if not step.produces:
             candidate = Candidate("bytes", completed.stdout, log=story)
         else:
-            candidate = _collected(job, story)
+            candidate = collected(job, story)
         added, told = _added(job, story)
         confined = completed.confined and (terms is None or completed.sandboxed)
         return replace(candidate, confined=confined, fragments=added, handoff=told)
@@ -97,7 +97,8 @@ class Log:
         return bytes(self._kept[-LOG_BYTES:])
 
 
-def _collected(job: Job, log: bytes) -> Candidate:
+def collected(job: Job, log: bytes) -> Candidate:
+    """What a step made at its paths, with its log; AttemptError if it made something else."""
     try:
         return replace(collect(job.folder, job.step.produces), log=log)
     except AttemptError as error:

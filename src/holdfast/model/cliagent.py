@@ -158,7 +158,9 @@ def read_cli_agent(words: Sequence[str]) -> CliAgent:
             hint=f"one of {', '.join(PRESETS)}; acp:COMMAND; or a command with {PROMPT} or {PROMPT_FILE}",
         )
     program = found.argv[0] if first in _ALSO else first
-    version = (program, *found.version[1:]) if found.version else ()
+    version = (
+        found.version if program == found.argv[0] else ()
+    )  # a path: nobody may ask what lies there
     return replace(found, argv=(program, *found.argv[1:], *words[1:]), version=version)
 
 

@@ -25,6 +25,7 @@ PLAN_SCHEMA = "holdfast.plan/1"
 FRAGMENT_SCHEMA = "holdfast.fragment/1"
 _PARTS = ("params", "origin", "voices", "contracts", "premises")  # of a plan; left out if empty
 WORK = "work"  # what a cycle of a ticket uses
+CLI_AGENT = "cli-agent"  # what a step uses that a coding agent of the command line does
 MODEL_USES = frozenset({"llm", "agent", WORK})
 TURNS = 20  # of a model with tools, if a step does not say how many
 GATHER = "gather"  # what a step uses that collects what its items made
@@ -175,6 +176,11 @@ class Step:
     def asks_model(self) -> bool:
         """Whether a model is asked for what it makes; a cycle without one is done by a command-line agent."""
         return self.uses in MODEL_USES and (self.uses != WORK or bool(self.model))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether its prompt is told with all that it is given, to a model or to an agent."""
+        return self.asks_model or self.uses == CLI_AGENT
 
     @property
     def has_judge(self) -> bool:

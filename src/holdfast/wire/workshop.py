@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.errors import UsageError
-from holdfast.model.plan import GATHER, WORK, Guard, Plan, Step, StepId
+from holdfast.model.plan import CLI_AGENT, GATHER, WORK, Guard, Plan, Step, StepId
 
 if TYPE_CHECKING:
     from holdfast.executors.identity import Identities
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.process.terms import Terms
 
 Function = Callable[..., object]
+T = TypeVar("T")
 
 
 def ignore_rules(lines: Iterable[str]) -> IgnoreRules:
@@ -108,6 +109,7 @@ def identities(functions: Mapping[StepId, Function] | None = None) -> Identities
             GATHER: lambda *_: {},
             "llm": lambda *_: {},
             "agent": tools_identity(imports),
+            CLI_AGENT: shell_identity,
             WORK: lambda *_: {},
             "deliver": lambda *_: {},
         },
@@ -143,7 +145,7 @@ def executor_for(
     from holdfast.process.run import Slots
 
     imports, pool, slots = Imports(), Pool(terms), Slots()
-    guards = _Guards(
+    guards = _Kinds["GuardKind"](
         lambda kind: more[1].get(kind) or _guard(kind, guards, pool, imports, slots, terms)
     )
     for kind in _guard_kinds(plan):
@@ -153,7 +155,7 @@ def executor_for(
         from holdfast.generators.inline import InlineFunctions
 
         inline = InlineFunctions(functions, imports)
-    generators: dict[str, Generator] = {
+    usual: dict[str, Generator] = {
         "shell": ShellGenerator(slots=slots, terms=terms),
         "python": PythonGenerator(pool, imports),
         "human": HumanGenerator(),
@@ -162,17 +164,22 @@ def executor_for(
         "agent": AgentGenerator(FunctionTools(pool).open, project_files, imports),
         **more[0],
     }
+    generators = _Kinds["Generator"](
+        lambda kind: _cli_agent(terms) if kind == CLI_AGENT else usual.get(kind)
+    )
+    for kind in usual:
+        generators.get(kind)
     return LocalExecutor(generators, guards, inline)
 
 
-class _Guards(Mapping[str, "GuardKind"]):
-    """Kinds of guards by name, each made when it is first asked for: a plan may grow."""
+class _Kinds(Mapping[str, T]):
+    """Kinds of guards or generators by name, each made when it is first asked for: a plan may grow."""
 
-    def __init__(self, make: Callable[[str], GuardKind | None]) -> None:
+    def __init__(self, make: Callable[[str], T | None]) -> None:
         self._make = make
-        self._made: dict[str, GuardKind | None] = {}
+        self._made: dict[str, T | None] = {}
 
-    def __getitem__(self, kind: str) -> GuardKind:
+    def __getitem__(self, kind: str) -> T:
         if kind not in self._made:
             self._made[kind] = self._make(kind)
         found = self._made[kind]
@@ -241,6 +248,12 @@ def _guard(
         "outputs": content.OutputsGuard,
     }
     return plain[kind]() if kind in plain else None
+
+
+def _cli_agent(terms: Terms) -> Generator:
+    from holdfast.generators.cliagent import CliAgentGenerator
+
+    return CliAgentGenerator(terms)
 
 
 def _python_guard(pool: object, imports: object) -> GuardKind:

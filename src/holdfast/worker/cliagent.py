@@ -67,7 +67,7 @@ class Hired:
         memory.state = str(record["state"])
         if memory.state == begun:
             reason = "timed_out" if record["late"] else "command_failed"
-            raise AttemptError(f"{told}\n{said}".strip(), reason=reason, log=self._log)
+            raise AttemptError(f"{said}\n{told}".strip(), reason=reason, log=self._log)
         is_ready = record["exit_code"] == 0
         memory.ended = "finish"
         memory.last = {"ready": is_ready, "summary": said, "message": self._subject}
