@@ -120,3 +120,28 @@ def test_steps_of_models_come_back() -> None:
     assert (first.model, first.tier, first.retries) == ("fake:s", "small", 0)
     assert (second.tools, second.turns, second.retries) == (("work:add", "work:take"), 7, 2)
     assert load(plan_yaml(plan)) == plan
+
+
+CODERS = """
+steps:
+  first:
+    uses: cli-agent
+    run: claude --model small
+    prompt: do it
+    retries: 0
+  second:
+    uses: cli-agent
+    run: ["acp:python3", agent.py]
+    prompt: do it
+    effects: workspace
+"""
+
+
+@pytest.mark.req("R184")
+def test_steps_of_coding_agents_come_back() -> None:
+    plan = load_text(CODERS.encode(), "plan.yaml", "/nowhere").plan
+    first, second = plan.steps.values()
+    assert (first.workspace, first.retries) == ("scratch", 0)
+    assert first.tool_versions == {"claude": ("claude", "--version")}
+    assert (second.workspace, second.retries, second.tool_versions) == ("worktree", 2, {})
+    assert again(plan) == plan
