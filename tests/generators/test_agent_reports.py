@@ -24,7 +24,7 @@ MINI = {"exit_status": "Submitted", "submission": "done", "model_stats": {"insta
 CASES: list[tuple[Tells, str, str, Told]] = [
     (
         "claude",
-        'warning\n{"result": "done", "total_cost_usd": 0.5, "usage": {"input_tokens": 3, "output_tokens": 4}}',
+        'note\n{"result": "done", "total_cost_usd": 0.5, "usage": {"input_tokens": 3, "output_tokens": 4}}',
         "",
         Told("done", Used(3, 4, 500_000)),
     ),
