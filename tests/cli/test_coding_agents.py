@@ -1,6 +1,7 @@
 """Coding agents of the command line, as workers of tickets."""
 
 import json
+import zlib
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def test_what_an_agent_did_before_it_failed_is_kept_and_the_next_cycle_goes_on(
 
 def test_an_agent_that_hangs_is_ended(project: Project) -> None:
     body = f"{adds('# half')}os.execvp('tail', ['tail', '-f', {str(project.log)!r}])\n"
-    words = hired(project, coder(project, body), "--agent-seconds", "1", "--scope", "other/**")
+    words = hired(project, coder(project, body), "--agent-time", "1s", "--scope", "other/**")
     answer = work(project, *words)
     assert answer.code == 1
     assert "did not end within 1 s" in answer.out
@@ -191,6 +192,31 @@ def test_an_agent_sees_a_key_only_if_the_person_lets_it(project: Project) -> Non
     again = project.call("work", "second", "--quiet", env=env)
     assert again.code == 2
     assert "--secret AGENT_KEY" in again.err
+
+
+def test_a_file_with_the_key_of_the_person_is_not_kept(project: Project) -> None:
+    body = (
+        f"{adds()}pathlib.Path('deep').mkdir()\n"
+        "pathlib.Path('deep/key.txt').write_text('key: ' + os.environ['AGENT_KEY'])\n"
+        "pathlib.Path('check.py').open('a').write('# ' + os.environ['AGENT_KEY'])\n"
+    )
+    words = (*hired(project, coder(project, body)), "--secret", "AGENT_KEY", "--quiet")
+    key = "sk-very-secret-0123"
+    answer = project.call("work", *words, env={"AGENT_KEY": key})
+    assert answer.code == 0, answer.err
+    assert at(project, BRANCH, "check.py") == FILES["check.py"]
+    assert "key.txt" not in git(project, "ls-tree", "-r", "--name-only", BRANCH)
+    assert "'deep/key.txt' holds a secret" in story(project)
+    places = [path for path in project.home.rglob("*") if path.is_file()]
+    assert not any(key.encode() in _unpacked(path) for path in places)
+
+
+def _unpacked(path: Path) -> bytes:
+    content = path.read_bytes()
+    try:
+        return zlib.decompress(content)
+    except zlib.error:
+        return content
 
 
 @pytest.mark.req("R184")

@@ -9,22 +9,20 @@ from dataclasses import replace
 
 import click
 
+from holdfast.cli.measure import Duration
 from holdfast.errors import UsageError
 from holdfast.model.cliagent import ACP, PRESETS, read_cli_agent
 from holdfast.worker.plan import Terms
-
-HOUR = 3600.0
 
 
 def agent_options(command: Callable[..., object]) -> Callable[..., object]:
     """Give a command the options that name an agent."""
     for option in (
         click.option(
-            "--agent-seconds",
-            type=click.FloatRange(1),
-            default=HOUR,
-            metavar="N",
-            help="That the agent may take for a cycle (3600).",
+            "--agent-time",
+            type=Duration(),
+            default="1h",
+            help="How long the agent may take for a cycle (1h).",
         ),
         click.option(
             "--agent",
@@ -37,8 +35,8 @@ def agent_options(command: Callable[..., object]) -> Callable[..., object]:
     return command
 
 
-def hired(terms: Terms, agent: str | None, seconds: float, secrets: tuple[str, ...]) -> Terms:
-    """The terms with the agent that does the work; without one they stay as they are."""
+def hired(terms: Terms, agent: str | None, most: int, secrets: tuple[str, ...]) -> Terms:
+    """The terms with the agent that works, for at most so many milliseconds; without one, as they are."""
     if agent is None:
         return replace(terms, secrets=secrets) if terms.agent and secrets else terms
     try:
@@ -46,7 +44,7 @@ def hired(terms: Terms, agent: str | None, seconds: float, secrets: tuple[str, .
     except ValueError as error:
         raise UsageError(f"the words of --agent cannot be told apart: {error}") from error
     read_cli_agent(words)
-    bounds = replace(terms.bounds, agent=seconds)
+    bounds = replace(terms.bounds, agent=most / 1000)
     return replace(terms, model="", agent=words, secrets=secrets, bounds=bounds)
 
 

@@ -87,7 +87,7 @@ def work(
     model: str | None,
     script: str | None,
     agent: str | None,
-    agent_seconds: float,
+    agent_time: int,
     base: str,
     checks: tuple[str, ...],
     unverified: bool,
@@ -112,7 +112,7 @@ def work(
     secrets = manner_of(manner).secrets
     if (known := _known(site, ticket)) is not None:
         terms = _as_before(site, known, model, played, agent)
-        terms = hired(terms, agent, agent_seconds, secrets)
+        terms = hired(terms, agent, agent_time, secrets)
         return Working(site, known.ticket, terms, played, manner).done(push=push, in_place=in_place)
     wanted = _ticket(ticket)
     if ticket_id:
@@ -129,7 +129,7 @@ def work(
         bounds=Bounds(turns=turns, files=max_files, lines=max_lines),
         parameters={"max_tokens": max_tokens},
     )
-    terms = hired(terms, agent, agent_seconds, secrets)
+    terms = hired(terms, agent, agent_time, secrets)
     return Working(site, wanted, terms, played, manner).done(push=push, in_place=in_place)
 
 

@@ -100,6 +100,18 @@ def write_beneath(root: str, path: str, content: bytes) -> None:
             os.replace(fresh, name, src_dir_fd=parent, dst_dir_fd=parent)
 
 
+def remove_beneath(root: str, path: str) -> None:
+    """Remove the file or the link at a path, if one is there; EditError for a link on the way."""
+    *above, name = split_path(path)
+    with (
+        outside_world(f"remove {quoted(path)}"),
+        opened(open_root(root)) as root_fd,
+        suppress(FileNotFoundError),
+        opened(open_parent(root_fd, above)) as parent,
+    ):
+        os.unlink(name, dir_fd=parent)
+
+
 def open_parent(root_fd: int, parts: Sequence[str]) -> int:
     """Open the directory at `parts`; FileNotFoundError if missing, EditError if a link is on the way."""
     if parts:

@@ -92,6 +92,7 @@ class Ran:
     used: Used
     confined: bool = True
     is_late: bool = False
+    lacks: str = ""  # what it may have failed for want of
 
 
 def environment(
@@ -137,7 +138,8 @@ class CliAgentGenerator:
         log = ran.log + used.encode()
         if ran.flaw:
             reason = "timed_out" if ran.is_late else "command_failed"
-            raise AttemptError(f"{ran.said}\n{ran.flaw}".strip(), reason=reason, log=log)
+            told = "\n".join(filter(None, (ran.said, ran.flaw, ran.lacks)))
+            raise AttemptError(told, reason=reason, log=log)
         if step.produces:
             return replace(collected(job, log), confined=ran.confined)
         return Candidate("bytes", ran.said.encode(), log=log, confined=ran.confined)
@@ -251,5 +253,5 @@ def _explained(ran: Ran, place: Place) -> Ran:
     """An agent that could not reach its model needs a network, which a person alone can give it."""
     if place.has_network or not _OFFLINE.search(ran.log):
         return ran
-    why = "it could not connect: the sandbox has no network; a person gives it one with --network"
-    return replace(ran, flaw=f"{ran.flaw}; {why}" if ran.flaw else why)
+    why = "perhaps it could not connect: the sandbox has no network; a person gives it one with --network"
+    return replace(ran, lacks=why)

@@ -11,14 +11,17 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 
+from holdfast.edits.beneath import read_beneath, remove_beneath
 from holdfast.edits.scope import judge, outside
 from holdfast.errors import AttemptError, EditError
 from holdfast.generators.cliagent import Place, Ran, environment, run_cli_agent
+from holdfast.gitrepo.state import status
 from holdfast.model.call import Message
 from holdfast.model.cliagent import CliAgent
 from holdfast.model.digest import Json
+from holdfast.model.secret import holds
+from holdfast.model.text import one_line
 from holdfast.ports import Job
 from holdfast.process.room import clean_environment
 from holdfast.process.terms import Terms
@@ -104,20 +107,13 @@ class Hired:
             room=job.room,
             env=environment(self._agent, env, os.environ, held=held),
             mark=job.mark,
-            terms=self._seeing_history(),
+            terms=self._terms,
             root=desk.folder,
             seconds=desk.bounds.agent,
             on_output=job.on_output,
             refusal=self._refusal,
             is_named=True,
         )
-
-    def _seeing_history(self) -> Terms | None:
-        """The terms, with the objects that our repository borrows: git can look at the history with them."""
-        if self._terms is None:
-            return None
-        objects = os.path.join(self._desk.tree.client.place.common, "objects")
-        return replace(self._terms, readable=(*self._terms.readable, objects))
 
     def _refusal(self, path: str) -> str:
         found = judge(self._desk.scope, path)
@@ -126,22 +122,41 @@ class Hired:
     def _looked_at(self, before: str, ran: Ran) -> tuple[str, list[str]]:
         """What it left: the state of what may stand of it, and what is to be told."""
         desk = self._desk
-        state = desk.keep("an agent")
         words = [ran.flaw or f"'{self._agent.name}' ended well"]
+        leaks = self._leaks()
+        state = desk.keep("an agent")
         refused = outside(desk.scope, [item.path for item in desk.touched(before, state)])
-        if refused:
-            state = self._taken_back(before, {item.path for item in refused})
-            told = "; ".join(item.message for item in refused[:_FEW])
-            words.append(f"what it wrote where it may not was taken back: {told}")
+        why = [f"'{one_line(path)}' holds a secret" for path in leaks]
+        why += [item.message for item in refused]
+        if why:
+            state = self._taken_back(before, {*leaks, *(item.path for item in refused)})
+            words.append(f"what it may not write was taken back: {'; '.join(why[:_FEW])}")
         if too_far := desk.over(before, state):
             desk.go_to(before)
             state = before
             words.append(f"what it changed was taken back: {too_far}")
         changed = [item.path for item in desk.touched(before, state)]
         words.append(f"it changed {', '.join(changed[:_FEW])}" if changed else "it changed nothing")
+        if ran.lacks and (ran.flaw or not changed):
+            words.append(ran.lacks)
         if used := ran.used.words:
             words.append(f"it says that it used {used}")
         return state, words
+
+    def _leaks(self) -> list[str]:
+        """The files that hold a secret which it was let see, and are gone now: nothing of them is stored."""
+        job, folder = self._job, self._desk.folder
+        secrets = [job.env[name] for name in job.step.secrets if name in job.env]
+        found = []
+        for entry in status(self._desk.tree).entries if secrets else ():
+            try:
+                seen = read_beneath(folder, entry.path)
+            except EditError:  # no file, or one that no edit could write either
+                continue
+            if seen is not None and holds([seen.content], secrets):
+                remove_beneath(folder, entry.path)
+                found.append(entry.path)
+        return found
 
     def _taken_back(self, before: str, paths: set[str]) -> str:
         try:
