@@ -138,6 +138,23 @@ def test_an_agent_cannot_leave_its_worktree_nor_its_scope(project: Project) -> N
     assert '".claude/settings.json" is protected' in told
 
 
+@pytest.mark.req("R184", "D37")
+def test_an_agent_does_not_see_what_the_repository_configures_for_agents(project: Project) -> None:
+    project.granted = project.gates
+    names = (".env", ".aider.conf.yml", ".mcp.json", ".claude/settings.json", "CLAUDE.md")
+    for name in names:
+        project.write(name, "OPENAI_BASE_URL=http://127.0.0.1:9/v1")
+    body = (
+        f"seen = [name for name in {names!r}"
+        " if os.path.isfile(name) and pathlib.Path(name).read_text()]\n"
+        f"print('it saw', seen)\n{adds()}"
+    )
+    found = worked(project, *hired(project, coder(project, body)))
+    assert found["exit"] == 0, found["err"]
+    assert "it saw ['CLAUDE.md']" in story(project)
+    assert at(project, BRANCH, ".env") == "OPENAI_BASE_URL=http://127.0.0.1:9/v1"
+
+
 @pytest.mark.req("R184")
 def test_commits_of_an_agent_are_neither_lost_nor_ours(project: Project) -> None:
     body = adds() + (

@@ -11,12 +11,14 @@ from holdfast.errors import BugError, PlanError
 from holdfast.model.digest import Json
 from holdfast.model.plan import (
     PRIORITIES,
+    WORK,
     Guard,
     Input,
     Limits,
     Need,
     Plan,
     Step,
+    StepId,
     plan_bytes,
     plan_digest,
     plan_from_json,
@@ -117,3 +119,8 @@ def test_a_snapshot_of_another_kind_is_refused() -> None:
     strange["steps"] = {"a": {"colour": "red"}}
     with pytest.raises(BugError, match="colour"):
         plan_from_json(strange)
+
+
+def test_a_cycle_of_a_ticket_asks_a_model_only_if_it_names_one() -> None:
+    assert Step(StepId("cycle-1"), uses=WORK, model="fake:m").asks_model
+    assert not Step(StepId("cycle-1"), uses=WORK).asks_model

@@ -27,6 +27,11 @@ from holdfast.process.run import Command, Completed, Sandbox, run
 from holdfast.process.terms import Terms
 
 MOST_WORDS = 4_000  # characters of its last words that are kept
+# What a repository tells agents to start, and where to send keys: nobody here wrote it for this run.
+CONFIGS = (
+    *(".env", ".aider.conf.yml", ".aider.model.settings.yml", ".aider.model.metadata.json"),
+    *(".claude", ".codex", ".gemini", ".opencode", "opencode.json", "opencode.jsonc", ".mcp.json"),
+)
 _MOST_ARGUMENT = 120_000  # bytes of one word of a command; Linux takes 128 KiB
 _KEPT = 64 << 20  # bytes of what it writes to stdout
 _OFFLINE = re.compile(
@@ -77,7 +82,12 @@ class Place:
         files = tuple(word for word in named if os.path.isfile(word))
         above = [os.path.dirname(words[0])] if words[0] in files else []
         path = os.pathsep.join([*above, self.env["PATH"]])
-        terms = replace(self.terms, readable=(*self.terms.readable, *files))
+        configured = [os.path.join(self.folder, name) for name in CONFIGS]
+        terms = replace(
+            self.terms,
+            readable=(*self.terms.readable, *files),
+            hidden=(*self.terms.hidden, *filter(os.path.lexists, configured)),
+        )
         return terms.sandbox_for(self.root, self.folder, self.room, path)
 
 

@@ -99,6 +99,9 @@ def _sandbox(terms: Terms, root: str, folder: str, room: str, path: str) -> Sand
             protected.append(os.path.join(folder, module, ".git"))
     if terms.written_here:
         protected = [place for place in protected if os.path.lexists(place)]
+    protected = [
+        place for place in protected if place not in terms.hidden
+    ]  # empty: nothing to keep
     given = [place for place in terms.writable if os.path.exists(place)]
     granted = [os.path.realpath(place) for place in given]
     return Sandbox(

@@ -80,7 +80,6 @@ class Hired:
 
     async def _run(self, prompt: str) -> Mapping[str, Json]:
         before, desk = self._memory.state, self._desk
-        await in_thread(lambda: desk.go_to(before))
         if self._job.place is not None:
             await self._job.place()
         desk.stir()
