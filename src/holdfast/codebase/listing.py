@@ -19,6 +19,7 @@ from holdfast.model.glob import is_steep
 NEVER = frozenset({".git", ".holdfast"})
 _DEEPEST = 8  # submodules within submodules
 _LARGEST_RULES = 1 << 20
+_SECONDS = 60.0  # git waits for ever where a `.gitignore` is a pipe
 
 Rules = list[tuple[str, Callable[[str], bool | None]]]
 
@@ -58,9 +59,8 @@ def has_repository(root: str) -> bool:
 
 
 def _by_git(root: str, prefix: str, left_out: list[tuple[str, str]], depth: int) -> Iterator[str]:
-    said = git(
-        os.path.join(root, prefix), "ls-files", "-z", "--cached", "--others", "--exclude-standard"
-    )
+    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    said = git(os.path.join(root, prefix), *words, seconds=_SECONDS)
     for name in dict.fromkeys(said.split(b"\0")):
         path = prefix + os.fsdecode(name)
         if not name or NEVER.intersection(path.split("/")):
