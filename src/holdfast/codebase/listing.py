@@ -15,6 +15,7 @@ from pathspec import GitIgnoreSpec
 from holdfast.errors import ProcessError, UsageError
 from holdfast.gitrepo.git import git
 from holdfast.model.glob import is_steep
+from holdfast.process.gitplaces import top_of
 
 NEVER = frozenset({".git", ".holdfast"})
 _DEEPEST = 8  # submodules within submodules
@@ -37,7 +38,7 @@ def listed(root: str) -> Listing:
     if not os.path.isdir(root):
         raise UsageError(f"there is no directory '{root}'")
     left_out: list[tuple[str, str]] = []
-    if has_repository(root):
+    if top_of(os.path.realpath(root)):
         try:
             names = set(_by_git(root, "", left_out, 0))
             return Listing(sorted(names, key=os.fsencode), left_out, by_git=True)
@@ -45,17 +46,6 @@ def listed(root: str) -> Listing:
             left_out.append(("", f"git does not list the files here: {error.message}"))
     names = set(_walk(root, left_out))
     return Listing(sorted(names, key=os.fsencode), left_out, by_git=False)
-
-
-def has_repository(root: str) -> bool:
-    """Whether a directory lies in a work tree of git; told by names, so that nobody needs git for it."""
-    place = os.path.realpath(root)
-    while not os.path.lexists(os.path.join(place, ".git")):
-        above = os.path.dirname(place)
-        if above == place:
-            return False
-        place = above
-    return True
 
 
 def _by_git(root: str, prefix: str, left_out: list[tuple[str, str]], depth: int) -> Iterator[str]:
