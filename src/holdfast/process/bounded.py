@@ -12,6 +12,7 @@ import gc
 import os
 import resource
 import signal
+import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Generic, NoReturn, TypeVar
@@ -48,26 +49,28 @@ def each(work: Work[T], items: Sequence[T]) -> Iterator[bytes | None]:
 
 
 def _answers(work: Work[T], items: Sequence[T]) -> Generator[bytes, None, tuple[int, int]]:
-    """The answers up to the item on which the process ended; how many, and how it ended."""
-    reading, writing = os.pipe()
-    with open(reading, "rb") as answers, open(writing, "wb") as told:
+    """The answers up to the item on which the process ended; how many, and how it ended.
+
+    They are told in a file, which is read when the process ended: nobody waits for anybody meanwhile.
+    """
+    with tempfile.TemporaryFile() as told:
         try:
             pid = os.fork()
         except OSError as error:
             raise ProcessError(f"a process cannot be started: {error.strerror}") from error
         if not pid:
             _carry_out(work, items, told)
-        told.close()
-        count = 0
         try:
-            for answer in _whole(answers):
-                yield answer
-                count += 1
+            _, status = os.waitpid(pid, 0)
         except BaseException:
             os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
             raise
-        finally:
-            _, status = os.waitpid(pid, 0)
+        told.seek(0)
+        count = 0
+        for answer in _whole(told):
+            yield answer
+            count += 1
     return count, os.waitstatus_to_exitcode(status)
 
 
