@@ -231,6 +231,8 @@ def test_without_the_grammars_it_works_by_text_and_says_so(project: Project, roo
     assert process.returncode == 0
     assert "app/session.py" in {one["path"] for one in json.loads(out)["files"][:2]}
     assert b"python: not parsed" in err
+    found = project.ok("code", "symbols", "Session")  # now they are installed
+    assert found.out == "app/session.py:3  class  class Session\n"
 
 
 def test_where_nothing_can_be_written_the_index_is_made_in_memory(

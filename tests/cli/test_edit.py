@@ -407,6 +407,56 @@ def test_what_is_kept_can_be_forgotten_and_numbers_go_on(ws: Project) -> None:
     assert sorted(os.listdir(own / "journals")) == sorted([ids[0], last])
 
 
+def test_a_damaged_edit_is_named_and_forgotten_and_in_nobodys_way(ws: Project) -> None:
+    for name in ("f1", "f2"):
+        assert edit(ws, json.dumps([{"path": name, "create": "x\n"}])).code == 0
+    [journals] = (ws.store / "edits").glob("*/journals")
+    first, second = sorted(os.listdir(journals))
+    (journals / second / "kept.json").write_text("garbage")
+    states = [one["state"] for one in told(ws.ok("edit", "list", "--json"))["edits"]]
+    assert states == ["damaged", "applied"]
+    assert "damaged" in ws.ok("edit", "list").out.splitlines()[0]
+    last = ws.call("edit", "rollback", "last")
+    assert (last.code, last.err) == (
+        2,
+        f"error[usage]: the edit '{second}' is damaged\nhint: holdfast edit forget {second}\n",
+    )
+    ws.ok("edit", "rollback", first)
+    assert edit(ws, BLOCK).code == 0
+    assert ws.ok("edit", "forget", second).out == "forgot 1 edit\n"
+    ws.ok("edit", "rollback", "last")
+    assert ws.read("src/a.py") == ONE
+
+
+@pytest.mark.parametrize("image", ["1.old", "0.new"])
+def test_an_edit_whose_copies_are_damaged_is_not_taken_back_by_half(
+    ws: Project, image: str
+) -> None:
+    entries = [{"path": "src/a.py", "whole": "a\n"}, {"path": "run.sh", "whole": "b\n"}]
+    assert edit(ws, json.dumps(entries)).code == 0
+    [place] = (ws.store / "edits").glob("*/journals/*")
+    (place / image).write_text("garbage")
+    answer = ws.call("edit", "rollback", "last")
+    assert answer.code == 9
+    assert answer.err.endswith(f"hint: nothing was changed; holdfast edit forget {place.name}\n")
+    assert (ws.read("src/a.py"), ws.read("run.sh")) == ("a\n", "b\n")
+    ws.ok("edit", "forget", place.name)
+    assert edit(ws, json.dumps([{"path": "run.sh", "whole": "c\n"}])).code == 0
+
+
+def test_an_edit_cut_short_whose_record_is_damaged_says_where_its_files_are(ws: Project) -> None:
+    assert edit(ws, BLOCK).code == 0
+    [place] = (ws.store / "edits").glob("*/journals/*")
+    os.unlink(place / "kept.json")
+    (place / "journal.json").write_text("garbage")
+    answer = ws.call("edit", "list")
+    assert answer.code == 9
+    assert str(place) in answer.err
+    assert "*.old" in answer.err
+    shutil.rmtree(place)
+    ws.ok("edit", "list")
+
+
 def test_endless_json_and_thousands_of_refusals_are_told_in_a_few_lines(ws: Project) -> None:
     deep = edit(ws, '{"edits": ' + "[" * 100_000)
     assert (deep.code, deep.err.splitlines()[0]) == (

@@ -205,6 +205,14 @@ def test_a_limit_and_a_failure_are_told_as_what_is_waited_for(project: Project) 
     assert "because a failed" in root
 
 
+def test_of_several_failed_steps_the_logs_of_the_one_asked_about_are_named(
+    project: Project,
+) -> None:
+    project.plan({"a": {"shell": "exit 1"}, "b": {"shell": "exit 1"}})
+    run_here(project)
+    assert "next: holdfast logs b\n" in said(project, "b", "--run", "@")
+
+
 @pytest.mark.req("R169")
 def test_a_failed_step_is_told_with_its_last_words_and_what_it_blocks(project: Project) -> None:
     steps = chain(project)

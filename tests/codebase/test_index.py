@@ -132,18 +132,22 @@ def test_a_directory_without_git_is_indexed_as_its_gitignore_allows(tmp_path: Pa
     assert found == [".gitignore", "a.py", "deep/.gitignore", "deep/c.py"]
 
 
-def test_what_is_no_text_too_large_or_no_utf_8_is_named_with_the_reason(tmp_path: Path) -> None:
+def test_what_is_no_text_or_cannot_be_parsed_is_named_with_the_reason(tmp_path: Path) -> None:
     root = tmp_path / "root"
+    write(root, "deep.py", "(" * 100_000)  # takes time by the square of it
+    write(root, "fine.py", "def fine(): pass\n")
     write(root, "image.png", b"\x89PNG\0\0")
     write(root, "huge.py", b"x = 1\n" * 200_000)
     write(root, "latin.py", b"# caf\xe9\nx = 1\n")
     write(root, "wide.txt", "wide words".encode("utf-16"))
     with Index(str(root)) as index:
         assert index.update().left_out == (
+            ("deep.py", "takes too long or too much memory: not parsed"),
             ("huge.py", "too large: only its name is known"),
             ("image.png", "no text"),
             ("latin.py", "no UTF-8: not parsed"),
         )
+        assert [(path, symbol.name) for path, symbol in index.symbols()] == [("fine.py", "fine")]
 
 
 @pytest.mark.req("D22")

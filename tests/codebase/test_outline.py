@@ -156,6 +156,11 @@ def test_java_has_what_classes_hold() -> None:
     ]
 
 
+def test_a_signature_ends_where_its_definition_ends() -> None:
+    found = outlined("interface I { void go(); }\n", "java")
+    assert [symbol.signature for symbol in found.symbols] == ["interface I", "void go()"]
+
+
 def test_a_symbol_has_its_lines_and_a_signature_without_its_body() -> None:
     found = outlined(languages.PYTHON, "python")
     opened = next(symbol for symbol in found.symbols if symbol.name == "open")

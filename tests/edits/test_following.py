@@ -245,6 +245,39 @@ def test_votes_do_not_take_the_copy_that_is_left() -> None:
 
 
 @pytest.mark.req("R141")
+def test_brackets_are_followed_like_other_lines() -> None:
+    base = b"open {\n  a {\n    one\n  }\n}\nclose {\n  b {\n    two\n  }\n}\n"
+    text = diff("@@ -9,2 +9,2 @@ close {\n   }\n-}\n+} once\n")
+    assert after(text, b"0\n" + base, base) == b"0\n" + base[: base.rindex(b"}")] + b"} once\n"
+    now = base.replace(b"  b {\n    two\n  }\n", b"  both\n")
+    assert why(text, now, base) == "not_found"
+
+
+LOAD = b"def load(d):\n    read(d)\n"
+SAVE = b"def save(d):\n    check(d)\n    write(d)\n"
+DROP = SAVE.replace(b"save", b"drop")
+
+
+@pytest.mark.req("R141")
+def test_lines_with_other_blank_lines_are_no_place_if_somebody_else_wrote_them() -> None:
+    text = diff(
+        "@@ -2,5 +2,6 @@\n     check(d)\n     write(d)\n \n+    close(d)\n \n def load(d):\n"
+    )
+    base = SAVE + b"\n\n" + LOAD
+    now = SAVE + b"\n\n" + DROP + LOAD
+    assert after(text, now, base) == SAVE + b"\n    close(d)\n\n" + DROP + LOAD
+    assert why(text, SAVE + DROP + LOAD, base) == "not_found"
+
+
+@pytest.mark.req("R141")
+def test_a_merge_that_is_clean_comes_before_a_vote() -> None:
+    text = diff("@@ -1,4 +1,5 @@\n one\n two\n \n+new\n \n three\n")
+    base, now = b"one\ntwo\n\n\nthree\nfour\n", b"one\n\ntwo\n\n\nthree\nfour\n"
+    assert after(text, now, base) == b"one\n\ntwo\n\nnew\n\nthree\nfour\n"
+    assert (level(text, now, base), level(text, now)) == ("merged", "voted")
+
+
+@pytest.mark.req("R141")
 def test_a_copy_made_since_is_not_edited() -> None:
     now = CODE + CODE
     assert why(block("    value = 1\n", "    value = 3\n"), now, base=CODE) == "ambiguous"

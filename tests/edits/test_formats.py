@@ -375,3 +375,32 @@ def test_two_files_in_a_plain_diff_are_told_apart(counts: str) -> None:
 def test_what_is_written_below_a_diff_is_no_part_of_it() -> None:
     text = f"{DIFF}\nThis changes the third line.\n"
     assert result(text, {"a.txt": FILE}) == {"a.txt": WANTED}
+
+
+@pytest.mark.req("R139")
+@pytest.mark.parametrize("half", ["\\ud800", "\\udce9"])
+@pytest.mark.parametrize(
+    "said",
+    ['"create": "?"', '"whole": "?"', '"header": "?"', '"hunks": [{"old": "a", "new": "?"}]'],
+)
+def test_half_a_character_in_json_is_refused(said: str, half: str) -> None:
+    with pytest.raises(EditError, match="has half a character") as caught:
+        read_edit(f'[{{"path": "n", {said}}}]'.replace("?", half))
+    assert half in str(caught.value)
+
+
+@pytest.mark.req("R139")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+?\n",
+        "*** Begin Patch\n*** Add File: n\n+?\n*** End Patch\n",
+        "n.txt\n```\n?\n```\n",
+        "n.txt\n<<<<<<< SEARCH\n=======\n?\n>>>>>>> REPLACE\n",
+    ],
+)
+def test_half_a_character_is_refused_unless_it_stands_for_a_byte(text: str) -> None:
+    with pytest.raises(EditError, match="the edit has half a character"):
+        read_edit(text.replace("?", "\ud800"))
+    (wanted,) = read_edit(text.replace("?", "\udce9"))
+    assert wanted.content == b"\xe9\n"

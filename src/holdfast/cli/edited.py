@@ -101,7 +101,7 @@ def tell_list(edits: Sequence[Kept], *, as_json: bool) -> None:
         out_json({"schema": _SCHEMA, "action": "list", "edits": listed})
         return
     for edit in edits:
-        names = ", ".join(row.path for row in edit.rows[:_FEW])
+        names = ", ".join(row.path for row in edit.rows[:_FEW]) or "(its record cannot be read)"
         more = f" and {len(edit.rows) - _FEW} more" if len(edit.rows) > _FEW else ""
         out(f"{edit.key}  {edit.state:<11}  {moment(round(edit.when * 1000))}  {names}{more}")
     if not edits:

@@ -37,13 +37,14 @@ def failure_lines(
     return lines
 
 
-def failure_next(state: State) -> list[str]:
-    """Commands that help with the first failed step."""
+def failure_next(state: State, broken: StepId | None = None) -> list[str]:
+    """Commands that help with a failed step; with the first one if none is named."""
     failed = [s for s in state.graph.order if state.steps[s].phase == "failed"]
     if not failed:
         return []
-    name = quote(failed[0])
-    looked = [f"holdfast logs {name}"] if state.steps[failed[0]].attempts else []
+    step = broken or failed[0]
+    name = quote(step)
+    looked = [f"holdfast logs {name}"] if state.steps[step].attempts else []
     again = f"holdfast retry {name}" if len(failed) == 1 else "holdfast resume"
     if any(_has_other_items(state.steps[step_id]) for step_id in failed):
         looked, again = [], "holdfast run"

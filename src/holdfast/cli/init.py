@@ -16,6 +16,7 @@ from holdfast.cli.place import PLAN_NAMES, json_option
 from holdfast.cli.say import out, out_json
 from holdfast.cli.templating import can_ask, found, with_params
 from holdfast.errors import StoreError, UsageError
+from holdfast.process.gitplaces import top_of
 from holdfast.wire import STORE_NAME
 
 SCHEMA_PATH = f"{STORE_NAME}/schema/plan-1.json"
@@ -190,7 +191,7 @@ def _take_back(made: list[str]) -> None:
 
 def _ignore_store(directory: str) -> bool:
     """Keep the store out of git, if git is used here; whether a line had to be added."""
-    if not _in_git(directory):
+    if top_of(os.path.abspath(directory)) is None:
         return False
     path = os.path.join(directory, ".gitignore")
     try:
@@ -208,14 +209,4 @@ def _ignore_store(directory: str) -> bool:
             file.write(f"{gap}{_IGNORED}\n")
     except OSError:
         return False
-    return True
-
-
-def _in_git(directory: str) -> bool:
-    place = os.path.abspath(directory)
-    while not os.path.exists(os.path.join(place, ".git")):
-        above = os.path.dirname(place)
-        if above == place:
-            return False
-        place = above
     return True

@@ -462,7 +462,7 @@ def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
         after=_below(state.graph.dependents.get(step_id, ()), state.plan.steps),
         failure=tuple(failure[1:]),
         rows=tuple(rows),
-        next=tuple(n for n in failure_next(state) if " why " not in n) if broken else (),
+        next=tuple(n for n in failure_next(state, broken) if " why " not in n) if broken else (),
         kept=earlier,
     )
 

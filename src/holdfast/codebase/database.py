@@ -1,8 +1,8 @@
 """The file of an index: a cache in SQLite that can be deleted at any time.
 
     file      a path with its stamp and the content it has
-    content   what was found in one content, by the name git gives it and the language it is read in
-    symbol    what a content defines        import_   what it asks for
+    content   what was found in one content, by the name git gives it and the language it is read in;
+              `state` says why it is not parsed
     words     FTS5 over path, symbols and text of each file; keeps no text
     commit_   commits whose messages are known   change   the paths they touched   said   FTS5 over messages
 
@@ -25,7 +25,7 @@ import apsw
 
 from holdfast.errors import StoreError, UsageError
 
-VERSION = 1
+VERSION = 2
 USUAL = (".holdfast", "code.db")  # where the index of a project lies, within it
 Value = None | int | float | bytes | str
 Row = tuple[Value, ...]
@@ -39,22 +39,14 @@ _BESIDE = {  # what SQLite keeps beside a file, and how that begins
     "-journal": (b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", b"\0" * 8),
 }
 _TABLES = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE content (
-  id INTEGER PRIMARY KEY, key TEXT NOT NULL, language TEXT NOT NULL, parsed INTEGER NOT NULL,
-  flaws INTEGER NOT NULL, lines INTEGER NOT NULL, names TEXT NOT NULL, UNIQUE (key, language));
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL, language TEXT NOT NULL, lines INTEGER NOT NULL,
+  parsed INTEGER NOT NULL, flaws INTEGER NOT NULL, symbols TEXT NOT NULL, imports TEXT NOT NULL,
+  names TEXT NOT NULL, state TEXT NOT NULL, UNIQUE (key, language));
 CREATE TABLE file (
   id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, stamp TEXT NOT NULL, size INTEGER NOT NULL,
-  state TEXT NOT NULL, content INTEGER NOT NULL);
+  content INTEGER NOT NULL);
 CREATE INDEX file_content ON file (content);
-CREATE TABLE symbol (
-  content INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, line INTEGER NOT NULL,
-  end INTEGER NOT NULL, scope TEXT NOT NULL, signature TEXT NOT NULL);
-CREATE INDEX symbol_content ON symbol (content);
-CREATE INDEX symbol_name ON symbol (name COLLATE NOCASE);
-CREATE TABLE import_ (
-  content INTEGER NOT NULL, name TEXT NOT NULL, line INTEGER NOT NULL, item TEXT NOT NULL);
-CREATE INDEX import_content ON import_ (content);
 CREATE TABLE commit_ (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, at INTEGER NOT NULL);
 CREATE VIEW placed AS SELECT id, row_number() OVER (ORDER BY at DESC, name) - 1 AS place FROM commit_;
 CREATE TABLE change (commit_ INTEGER NOT NULL, path BLOB NOT NULL);

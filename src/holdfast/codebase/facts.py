@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import NamedTuple
 
-State = Literal["", "binary", "large", "undecodable", "unreadable", "link"]
 KINDS = (
     "class",
     "constant",
@@ -22,8 +21,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(NamedTuple):
     """A name that a source defines; lines count from 1, `scope` names what it is defined in."""
 
     name: str
@@ -34,8 +32,7 @@ class Symbol:
     signature: str
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(NamedTuple):
     """What a source asks for, as its language writes it; `item` is the name taken from it, if one is."""
 
     name: str
@@ -64,14 +61,6 @@ class File:
     parsed: bool
     flaws: int
     state: str
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A symbol and the file it is defined in."""
-
-    path: str
-    symbol: Symbol
 
 
 @dataclass(frozen=True, slots=True)

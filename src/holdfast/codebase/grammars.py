@@ -1,9 +1,9 @@
 """The grammars of the parsed languages, and the patterns that find symbols and imports in them.
 
 A pattern captures the definition under the kind of its symbol and its name as `name`; what an import asks
-for is captured as `import`. Patterns are tried one by one, because grammars of other versions may lack a
-kind of node: a pattern that a grammar does not know is left out. Nothing deeper than `depth` is looked
-at: inside of functions there is little that others name, and most of the nodes.
+for is captured as `import`. Grammars of other versions may lack a kind of node: a pattern that a grammar
+does not know is left out. Nothing deeper than its depth is looked at: inside of functions there is little
+that others name, and most of the nodes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tree_sitter import Parser, QueryCursor
+    from types import ModuleType
+
+    from tree_sitter import Language, Parser, Query, QueryCursor
 
 _SCRIPT = """
 (function_declaration name: (identifier) @name) @function
@@ -134,16 +137,22 @@ def grammar_of(language: str) -> Grammar | None:
         spoken = sitter.Language(getattr(importlib.import_module(named[0]), named[1])())
     except (ImportError, AttributeError, ValueError):  # missing, or of a version that does not fit
         return None
-    known = []
-    for pattern in re.split(r"\n(?=\()", _PATTERNS[language].strip()):
-        try:
-            sitter.Query(spoken, pattern)
-        except sitter.QueryError:
-            continue
-        known.append(pattern)
-    cursor = sitter.QueryCursor(sitter.Query(spoken, "\n".join(known)))
+    cursor = sitter.QueryCursor(_query(sitter, spoken, _PATTERNS[language]))
     cursor.set_max_start_depth(_DEPTHS[language])
     return Grammar(language, sitter.Parser(spoken), cursor)
+
+
+def _query(sitter: ModuleType, spoken: Language, patterns: str) -> Query:
+    """All patterns together, or those of them that the grammar knows."""
+    query: type[Query] = sitter.Query
+    with suppress(sitter.QueryError):
+        return query(spoken, patterns)
+    known = []
+    for pattern in re.split(r"\n(?=\()", patterns.strip()):
+        with suppress(sitter.QueryError):
+            query(spoken, pattern)
+            known.append(pattern)
+    return query(spoken, "\n".join(known))
 
 
 @cache

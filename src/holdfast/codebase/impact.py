@@ -14,6 +14,7 @@ from holdfast.codebase.facts import Ranked
 from holdfast.codebase.graph import Graph, graph_of, is_test
 from holdfast.codebase.index import Index
 from holdfast.codebase.relevance import relevant
+from holdfast.codebase.symbols import find_symbols
 from holdfast.errors import UsageError
 
 DEEPEST = 3
@@ -51,17 +52,13 @@ def _starts(index: Index, thing: str) -> list[Start]:
     inside = sorted(one for one in known if one.startswith(f"{path}/"))
     if inside:
         return [Start(one, 1.0, f"in '{path}'") for one in inside]
-    scope, _, name = thing.rpartition(".")
-    found = [
-        (where, symbol)
-        for where, symbol in index.symbols("name = ?", (name,))
-        if not scope or symbol.scope == scope or symbol.scope.endswith(f".{scope}")
-    ]
+    name = thing.rpartition(".")[2]
+    found = [where for where, symbol in find_symbols(index, thing) if symbol.name == name]
     if not found:
         raise UsageError(
             f"there is no file or symbol '{thing}'", hint="holdfast code symbols, or --text"
         )
-    return [Start(where, 1.0, f"defines '{thing}'") for where, _ in found]
+    return [Start(where, 1.0, f"defines '{thing}'") for where in found]
 
 
 def _from_root(root: str, path: str) -> str:

@@ -15,10 +15,12 @@ from pathspec import GitIgnoreSpec
 from holdfast.errors import ProcessError, UsageError
 from holdfast.gitrepo.git import git
 from holdfast.model.glob import is_steep
+from holdfast.process.gitplaces import top_of
 
 NEVER = frozenset({".git", ".holdfast"})
 _DEEPEST = 8  # submodules within submodules
 _LARGEST_RULES = 1 << 20
+_SECONDS = 60.0  # git waits for ever where a `.gitignore` is a pipe
 
 Rules = list[tuple[str, Callable[[str], bool | None]]]
 
@@ -36,7 +38,7 @@ def listed(root: str) -> Listing:
     if not os.path.isdir(root):
         raise UsageError(f"there is no directory '{root}'")
     left_out: list[tuple[str, str]] = []
-    if has_repository(root):
+    if top_of(os.path.realpath(root)):
         try:
             names = set(_by_git(root, "", left_out, 0))
             return Listing(sorted(names, key=os.fsencode), left_out, by_git=True)
@@ -46,21 +48,9 @@ def listed(root: str) -> Listing:
     return Listing(sorted(names, key=os.fsencode), left_out, by_git=False)
 
 
-def has_repository(root: str) -> bool:
-    """Whether a directory lies in a work tree of git; told by names, so that nobody needs git for it."""
-    place = os.path.realpath(root)
-    while not os.path.lexists(os.path.join(place, ".git")):
-        above = os.path.dirname(place)
-        if above == place:
-            return False
-        place = above
-    return True
-
-
 def _by_git(root: str, prefix: str, left_out: list[tuple[str, str]], depth: int) -> Iterator[str]:
-    said = git(
-        os.path.join(root, prefix), "ls-files", "-z", "--cached", "--others", "--exclude-standard"
-    )
+    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    said = git(os.path.join(root, prefix), *words, seconds=_SECONDS)
     for name in dict.fromkeys(said.split(b"\0")):
         path = prefix + os.fsdecode(name)
         if not name or NEVER.intersection(path.split("/")):

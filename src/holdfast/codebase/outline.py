@@ -82,14 +82,14 @@ def _receiver(node: Node) -> str:
 
 def _signature(content: bytes, start: int, node: Node) -> str:
     """The definition without its body, on one line; most of them are one line anyway."""
-    stop = content.find(b"\n", start)
-    head = content[start : stop if stop >= 0 else len(content)][: 4 * _LONGEST_SIGNATURE]
-    line = head.decode("utf-8", "replace").rstrip()
+    most = min(node.end_byte, start + 4 * _LONGEST_SIGNATURE)  # a source may be one long line
+    stop = content.find(b"\n", start, most)
+    line = content[start : stop if stop >= 0 else most].decode("utf-8", "replace").rstrip()
     if line.endswith((":", "{", ";")) and "{ " not in line:
         return line.rstrip(" {:;")[:_LONGEST_SIGNATURE]
     body = node.child_by_field_name("body")
     if body is not None:
-        text = content[start : min(body.start_byte, start + 4 * _LONGEST_SIGNATURE)]
+        text = content[start : min(body.start_byte, most)]
         line = " ".join(text.decode("utf-8", "replace").split())
     return line.strip(" {:=;")[:_LONGEST_SIGNATURE]
 

@@ -197,10 +197,13 @@ def _gathered(root: str, said: bytes, query: Query, *, cut: bool, notes: tuple[s
     """Records are a path, NUL, a number, a sign, a line; those of one file stand together."""
     if query.paths:  # files that are named are looked into even if they are no text
         said = _BINARY.sub(b"", said)
-    by_file: dict[str, list[Record]] = {}
+    by_name: dict[bytes, list[Record]] = {}
     for name, number, sign, text in _RECORD.findall(said):
+        by_name.setdefault(name, []).append(Record(int(number), sign == b":", text))
+    by_file: dict[str, list[Record]] = {}
+    for name, records in by_name.items():  # a path that is asked for twice may be told by two names
         path = os.fsdecode(name.removeprefix(b"./").removeprefix(b"./"))
-        by_file.setdefault(path, []).append(Record(int(number), sign == b":", text))
+        by_file.setdefault(path, []).extend(records)
     lost = untrue(root, by_file)
     notes += tuple(f"{path}: changed while it was searched" for path in lost[:_FEW])
     lines: list[Line] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.codebase.database import Value
 from holdfast.codebase.facts import Symbol
 from holdfast.codebase.index import Index
 from holdfast.model.glob import glob_regex
@@ -22,31 +21,18 @@ def find_symbols(
 
     A name may have a scope before it: `Session.open`. A name all in small letters also finds capitals.
     """
-    conditions, values = ["1"], list[Value]()
     scope, dot, last = (name or "").rpartition(".")
-    if name:
-        if prefix:
-            conditions.append("name LIKE ? ESCAPE '!'")
-            values.append(_literal(last) + "%")
-        else:
-            conditions.append("name = ? COLLATE NOCASE")
-            values.append(last)
-    if kind is not None:
-        conditions.append("kind = ?")
-        values.append(kind)
     globs = [glob_regex(glob) for glob in files]
     return [
         (path, symbol)
-        for path, symbol in index.symbols(" AND ".join(conditions), values)
+        for path, symbol in index.symbols(last)
         if (not globs or any(glob.match(path) for glob in globs))
+        and (kind is None or symbol.kind == kind)
         and (not dot or symbol.scope == scope or symbol.scope.endswith(f".{scope}"))
-        and (name is None or last.islower() or _begins(symbol.name, last, prefix=prefix))
+        and (not name or _fits(symbol.name, last, prefix=prefix))
     ]
 
 
-def _begins(name: str, wanted: str, *, prefix: bool) -> bool:
-    return name.startswith(wanted) if prefix else name == wanted
-
-
-def _literal(text: str) -> str:
-    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+def _fits(name: str, wanted: str, *, prefix: bool) -> bool:
+    seen = name.lower() if wanted.islower() else name
+    return seen.startswith(wanted) if prefix else seen == wanted

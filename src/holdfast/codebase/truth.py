@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import BinaryIO, NamedTuple
 
 from holdfast.codebase.sources import Handles
@@ -36,23 +37,25 @@ def untrue(root: str, told: Mapping[str, Sequence[Record]]) -> list[str]:
 
 
 def _has(file: BinaryIO, records: Sequence[Record]) -> bool:
-    wanted = {record.number: _bare(record.text) for record in records}
-    last = max(wanted)
-    for number, line in enumerate(_lines(file), 1):
-        if number in wanted and _bare(line) != wanted.pop(number):
+    wanted = sorted({record.number: _bare(record.text) for record in records}.items())
+    lines = _lines(file)
+    before = 0
+    for number, text in wanted:
+        line = next(islice(lines, number - before - 1, None), None)
+        if line is None or _bare(line) != text:
             return False
-        if number >= last:
-            break
-    return not wanted
+        before = number
+    return True
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Lines as ripgrep reads them: UTF-16 that says so is text, too."""
     head = file.read(2)
     file.seek(0)
-    if head not in _WIDE:
-        yield from file
-        return
+    return _narrow(file) if head in _WIDE else iter(file)
+
+
+def _narrow(file: BinaryIO) -> Iterator[bytes]:
     with io.TextIOWrapper(file, "utf-16", errors="replace", newline="\n") as text:
         for line in text:
             yield line.encode("utf-8", "replace")

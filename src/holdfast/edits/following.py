@@ -53,17 +53,25 @@ class Trail:
     def leads(self, seen: Fit, fit: Fit) -> bool:
         """Whether a hunk that stood at one place of the base stands at this one now."""
         self._effort.spend(10 + len(fit.pairs))
-        if fit.level == "voted" or len(seen.pairs) != len(fit.pairs):
-            both = zip(seen.splices, fit.splices, strict=True)
-            return all(self._is_between(one, other) for one, other in both)
-        lines = [
-            (bisect_left(self._base.where, line), bisect_left(self._file.where, place))
-            for (row, line), (_, place) in zip(seen.pairs, fit.pairs, strict=True)
-            if _says_something(row.text)
-        ]
+        lines = self._telling(seen, fit)
         if any(self._is_other(at, there) for at, there in lines):
             return False
+        if fit.level in {"voted", "merged"} or not lines:
+            both = zip(seen.splices, fit.splices, strict=True)
+            return all(self._is_between(one, other) for one, other in both)
         return any(at in self._ahead for at, _ in lines) or self._came_along(lines)
+
+    def _telling(self, seen: Fit, fit: Fit) -> list[tuple[int, int]]:
+        """The lines that tell a place, there and here; none unless both are places of all the old lines."""
+        old, new = (
+            [one for one in each.pairs if _says_something(one[0].text)] for each in (seen, fit)
+        )
+        if [row for row, _ in old] != [row for row, _ in new]:
+            return []
+        return [
+            (bisect_left(self._base.where, line), bisect_left(self._file.where, place))
+            for (_, line), (_, place) in zip(old, new, strict=True)
+        ]
 
     def _is_other(self, at: int, there: int) -> bool:
         """Whether a line of the base is known to be at another place, or this place to be another line's."""
@@ -71,8 +79,6 @@ class Trail:
 
     def _came_along(self, lines: Sequence[tuple[int, int]]) -> bool:
         """Whether lines that are not followed were moved: with those around them, enough are the same."""
-        if not lines:
-            return True
         (first, there), (last, below) = lines[0], lines[-1]
         around = [(first - n, there - n) for n in (1, 2)] + [(last + n, below + n) for n in (1, 2)]
         return len(lines) + sum(self._are_alike(*pair) for pair in around) >= _TOGETHER

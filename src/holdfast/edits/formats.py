@@ -50,6 +50,7 @@ def read_edit(
     """
     lines = text.split("\n")
     check_said(len(lines))
+    _check_encodable(text, "the edit", "surrogateescape")
     if lines and not lines[-1]:
         lines.pop()
     if lines and all(line.endswith("\r") for line in lines):
@@ -69,6 +70,17 @@ def read_edit(
     if not wanted:
         raise EditError("the edit changes no file", hint=f"write it as one of: {', '.join(FORMS)}")
     return wanted
+
+
+def _check_encodable(text: str, what: str, errors: str = "strict") -> None:
+    """EditError for half a character: no file can hold it. One that stands for a byte may pass."""
+    try:
+        text.encode("utf-8", errors)
+    except UnicodeEncodeError as error:
+        half = text[error.start]
+        raise EditError(
+            f"{what} has half a character, {half!a}", hint="write whole characters, as UTF-8"
+        ) from error
 
 
 def recognised(text: str, lines: Sequence[str]) -> str:
@@ -217,7 +229,7 @@ def _entry(said: Mapping[str, object], where: str) -> Wanted:
         path,
         operation,
         hunks=tuple(_hunks(said, where)),
-        content=content.encode("utf-8", "surrogatepass"),
+        content=content.encode(),
         to=_text(said, "move", where) if "move" in said else None,
         mode=int(mode, 8) if mode else None,
         base=_text(said, "base", where) if said.get("base") is not None else None,
@@ -258,4 +270,5 @@ def _text(said: Mapping[str, object], key: str, where: str) -> str:
     value = said.get(key)
     if not isinstance(value, str):
         raise EditError(f"'{key}' of {where} must be a text")
+    _check_encodable(value, f"'{key}' of {where}")
     return value

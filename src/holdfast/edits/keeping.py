@@ -41,7 +41,7 @@ from holdfast.edits.tree import (
 from holdfast.errors import EditError, HoldfastError, IntegrityError
 from holdfast.model.digest import digest_bytes
 
-State = Literal["applied", "rolled back", "in conflict", "unfinished"]
+State = Literal["applied", "rolled back", "in conflict", "unfinished", "damaged"]
 _KEY = re.compile(r"e-[0-9]{6,}-[0-9a-f]{8}")
 _STATES: dict[Marker, State] = {
     "kept.json": "applied",
@@ -54,7 +54,7 @@ _STATES: dict[Marker, State] = {
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One edit that is on record; `when` is in seconds since 1970."""
+    """One edit that is on record; `when` is in seconds since 1970. One that is damaged has no rows."""
 
     key: str
     state: State
@@ -76,7 +76,12 @@ def kept(journal_dir: str) -> Iterator[Kept]:
             marker = marker_of(place)
             if marker is not None:
                 when = os.stat(os.path.join(place, marker)).st_mtime
-                yield Kept(key, _STATES[marker], when, read_journal(place, marker).rows)
+                try:
+                    rows = read_journal(place, marker).rows
+                except IntegrityError:
+                    yield Kept(key, "damaged", when, ())
+                else:
+                    yield Kept(key, _STATES[marker], when, rows)
 
 
 def next_key(journal_dir: str, digest: str) -> str:
@@ -128,6 +133,7 @@ def take_back(root: str, journal_dir: str, key: str) -> Journal:
         journal = read_journal(place, "kept.json")
         if others := _others(root_fd, journal):
             raise _changed(key, others)
+        _check_images(journal_dir, key, journal)
         mark(place, "kept.json", "undoing.json")
         site = Site(root_fd, place)
         try:
@@ -140,6 +146,18 @@ def take_back(root: str, journal_dir: str, key: str) -> Journal:
             raise _changed(key, [conflict.path for conflict in conflicts])
         mark(place, "undoing.json", "undone.json")
     return journal
+
+
+def _check_images(journal_dir: str, key: str, journal: Journal) -> None:
+    """IntegrityError if an image is not what it was: begun without it, taking back could not be ended."""
+    for row in journal.rows:
+        for image in filter(None, (row.before, row.after)):
+            found = _staged(journal_dir, key, image.staged)
+            if found is None or digest_bytes(found) != image.digest:
+                raise IntegrityError(
+                    f"the edit {quoted(key)} cannot be taken back: its copy of {quoted(row.path)} is damaged",
+                    hint=f"nothing was changed; holdfast edit forget {key}",
+                )
 
 
 def _stand_again(site: Site, journal: Journal) -> None:
@@ -185,7 +203,17 @@ def recover_all(root: str, journal_dir: str) -> list[Recovered]:
         images = [image for row in edit.rows for image in (row.before, row.after) if image]
         if edit.state == "unfinished" and any(image.mode & ~0o777 for image in images):
             raise IntegrityError(f"the edit {quoted(edit.key)} has a mode that no edit has")
-    ended = recover(root, journal_dir, committed=lambda _: False)
+    try:
+        ended = recover(root, journal_dir, committed=lambda _: False)
+        return ended + _taken_back(root, journal_dir)
+    except IntegrityError as error:
+        hint = "an edit was cut short there; its old files are *.old: look, then remove it"
+        raise IntegrityError(error.message, hint=hint) from error
+
+
+def _taken_back(root: str, journal_dir: str) -> list[Recovered]:
+    """Edits that were half taken back, brought back whole."""
+    ended = []
     with outside_world(f"recover edits in {quoted(root)}"), opened(open_root(root)) as root_fd:
         for key in keys_in(journal_dir):
             place = place_of(journal_dir, key)

@@ -216,7 +216,7 @@ def _edited(
         found = _one_by_one(board, text, work.effort)
         if found is not None:
             return found, _all("exact", hunks)
-    if base is not None and seen is not None and board.troubles and _are_missing(board):
+    if base is not None and seen is not None and _is_for_merge(board):
         found = merge_edit(seen, text, base)
         if found is not None and found.lines != text.lines:
             return found, _all("merged", hunks)
@@ -241,6 +241,12 @@ def _placed(board: Board) -> Board:
 
 def _all(level: Level, hunks: Sequence[Hunk]) -> tuple[Level, ...]:
     return (level,) * len(hunks)
+
+
+def _is_for_merge(board: Board) -> bool:
+    """Whether lines are not there, or not all of them: a merge that is clean is surer than a vote."""
+    is_voted = any(fit.level == "voted" for fit in board.placed.values())
+    return _are_missing(board) and (is_voted or bool(board.troubles))
 
 
 def _are_missing(board: Board) -> bool:

@@ -328,11 +328,13 @@ def _check_written(workspace: Workspace, key: str) -> None:
 def _find(workspace: Workspace, given: str) -> str:
     states = {edit.key: edit.state for edit in kept(workspace.journals)}
     if given == "last":
-        found = next((key for key, state in states.items() if state == "applied"), None)
-        if found is None:
+        latest = (key for key, state in states.items() if state in {"applied", "damaged"})
+        given = next(latest, "")
+        if not given:
             raise UsageError("there is no edit to roll back", hint="holdfast edit list")
-        return found
     key = _matching(list(states), given)
+    if states[key] == "damaged":
+        raise UsageError(f"the edit '{key}' is damaged", hint=f"holdfast edit forget {key}")
     if states[key] != "applied":
         raise UsageError(f"the edit '{key}' is {states[key]}", hint="holdfast edit list")
     return key

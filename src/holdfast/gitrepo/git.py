@@ -144,7 +144,7 @@ def _worktrees(repository: Repository) -> set[bytes]:
     }
 
 
-def git(folder: str, *words: str, lock: int | None = None) -> bytes:
+def git(folder: str, *words: str, lock: int | None = None, seconds: float = SECONDS) -> bytes:
     """What git answers; ProcessError, with its last words, if it does not want to."""
     try:
         done = subprocess.run(
@@ -153,7 +153,7 @@ def git(folder: str, *words: str, lock: int | None = None) -> bytes:
             env=environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=SECONDS,
+            timeout=seconds,
             check=False,
             pass_fds=() if lock is None else (lock,),
         )

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from holdfast.errors import UsageError
 from holdfast.gitrepo.calls import Room, Settings, ask
 from holdfast.gitrepo.names import shown
+from holdfast.process.gitplaces import top_of
 
 _MOST = 1 << 16
 # Settings of a repository that are plain facts about its files. No other of its settings is taken over.
@@ -38,12 +39,9 @@ def locate(folder: str) -> Place:
     A directory that merely looks like a repository of its own (bare, inside the work tree) is not
     taken for one: only something called `.git` counts.
     """
-    top = os.path.realpath(folder)
-    while not os.path.lexists(os.path.join(top, ".git")):
-        above = os.path.dirname(top)
-        if above == top:
-            raise UsageError(f"{shown(folder)} lies in no work tree of git", hint="git init")
-        top = above
+    top = top_of(os.path.realpath(folder))
+    if top is None:
+        raise UsageError(f"{shown(folder)} lies in no work tree of git", hint="git init")
     git_dir = _git_dir(top)
     try:
         common = os.path.join(git_dir, _line(os.path.join(git_dir, "commondir")))

@@ -21,14 +21,19 @@ def worktree_of(folder: str) -> Iterator[str]:
     yield folder
 
 
+def top_of(folder: str) -> str | None:
+    """The work tree that a folder lies in, told by names; None if it lies in none."""
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        if folder == os.path.dirname(folder):
+            return None
+        folder = os.path.dirname(folder)
+    return folder
+
+
 def repository_of(root: str) -> Iterator[str]:
     """The repository that a project is a part of, unless a whole home is one."""
-    folder = root
-    while not os.path.exists(os.path.join(folder, ".git")):
-        if folder == os.path.dirname(folder):
-            return
-        folder = os.path.dirname(folder)
-    if not any(is_within(home, os.path.realpath(folder)) for home in homes()):
+    folder = top_of(root)
+    if folder and not any(is_within(home, os.path.realpath(folder)) for home in homes()):
         yield folder
 
 
