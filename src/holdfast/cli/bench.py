@@ -1,0 +1,250 @@
+"""bench: let somebody do tickets whose right answer is known, and count."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from holdfast import wire
+from holdfast.cli.ask import confirm
+from holdfast.cli.money import exact
+from holdfast.cli.place import json_option, sandbox_options
+from holdfast.cli.say import out, out_json, seconds, talk
+from holdfast.errors import UsageError
+from holdfast.model.digest import Json
+from holdfast.model.text import one_line
+
+if TYPE_CHECKING:
+    from holdfast.process.terms import Terms
+    from holdfast.worker.bench.case import Case, Hands
+    from holdfast.worker.bench.results import Result
+
+REFERENCE = "reference"
+_MICRO = 1_000_000
+
+
+@click.group(
+    "bench",
+    epilog="\b\nExample:\n  holdfast bench worker --script reference\n"
+    "  holdfast bench worker --model anthropic:claude-sonnet-5 --out results -j 4",
+)
+def bench() -> None:
+    """Measure who works on tickets: how many are solved, at what cost, in what time."""
+
+
+@bench.command(
+    "worker",
+    epilog="\b\nExample:\n  holdfast bench worker --script reference -j 4\n"
+    "  holdfast bench worker --history ~/src/click/.git --count 5 --list\n"
+    "  holdfast bench worker --model openai:gpt-5 --out results --json",
+)
+@click.option("--model", metavar="MODEL", help="Who works: provider:name, a tier or an alias.")
+@click.option(
+    "--script", metavar="FILE", help=f"Play this script; '{REFERENCE}' plays each ticket's own."
+)
+@click.option("--ticket", "names", multiple=True, metavar="NAME", help="Only this; repeatable.")
+@click.option("--list", "only_list", is_flag=True, help="Show the tickets, and do nothing.")
+@click.option(
+    "--out", "place", metavar="DIR", help="Keep results here; what is there is not done again."
+)
+@click.option("-j", "--jobs", type=click.IntRange(1, 64), default=1, help="Tickets at once (1).")
+@click.option(
+    "--seconds", type=click.FloatRange(1), default=600.0, help="That tests may take (600)."
+)
+@click.option("--yes", is_flag=True, help="Do not ask before it costs money.")
+@sandbox_options
+@json_option
+def worker(
+    model: str | None,
+    script: str | None,
+    names: tuple[str, ...],
+    place: str | None,
+    jobs: int,
+    seconds: float,
+    *,
+    only_list: bool,
+    yes: bool,
+    network: bool,
+    no_sandbox: bool,
+    as_json: bool,
+) -> int:
+    """Let somebody do tickets, each in a fresh repository, and judge the result by hidden tests.
+
+    Without --history these are ten small tickets over two repositories that come with Holdfast. A ticket is
+    solved if the tests that nobody saw pass, and those that everybody saw still do. With --out, what was
+    interrupted goes on where it was.
+    """
+    with _place(place) as folder:
+        cases = _chosen(_samples(folder), names)
+        if only_list:
+            return _tell_cases(cases, as_json=as_json)
+        hands = _hands(model, script, yes=yes)
+        wishes = wire.Wishes(network=network, sandbox=not no_sandbox, written_here=False)
+        terms = wire.terms_for(os.path.join(folder, ".holdfast"), wishes)
+        results = asyncio.run(_all(cases, hands, folder, terms, jobs, seconds))
+        return _tell(results, hands, {}, as_json=as_json)
+
+
+# --- what is worked on, and by whom -----------------------------------------------------------------
+
+
+@contextmanager
+def _place(given: str | None) -> Iterator[str]:
+    """The folder of results; without one, a folder that is gone afterwards."""
+    if given is not None:
+        os.makedirs(given, exist_ok=True)
+        yield os.path.realpath(given)
+        return
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
+        yield os.path.realpath(folder)
+
+
+def _samples(folder: str) -> list[Case]:
+    from holdfast.worker.bench.samples import sample_cases
+
+    return sample_cases(os.path.join(folder, "samples"))
+
+
+def _chosen(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
+    unknown = sorted(set(names) - {case.name for case in cases})
+    if unknown:
+        raise UsageError(f"there is no ticket '{one_line(unknown[0])}'", hint="--list shows them")
+    return [case for case in cases if not names or case.name in names]
+
+
+def _hands(model: str | None, script: str | None, *, yes: bool) -> Hands:
+    from holdfast.worker.bench.case import Hands
+
+    if model and script:
+        raise UsageError("--model and --script contradict each other")
+    if script == REFERENCE:
+        return Hands(REFERENCE, script=lambda case: case.reference)
+    if script:
+        text = _read(script)
+        return Hands(f"script {os.path.basename(script)}", script=lambda _: text)
+    if not model:
+        raise UsageError(
+            "nobody said who works", hint=f"--model provider:name, or --script {REFERENCE}"
+        )
+    known = wire.market.known_models(os.getcwd()).names.get(model, model)
+    if ":" not in known:
+        raise UsageError(
+            f"'{one_line(model)}' is no model", hint="provider:name, a tier or an alias"
+        )
+    if wire.market.is_paid(os.getcwd(), known):
+        confirm(f"'{known}' costs money. Let it work on the tickets?", yes=yes)
+    return Hands(known, ("--model", known))
+
+
+def _read(path: str) -> str:
+    from holdfast.worker.script import read_script
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the script '{one_line(path)}': {error}") from error
+    read_script(text)
+    return text
+
+
+async def _all(
+    cases: Sequence[Case], hands: Hands, folder: str, terms: Terms, jobs: int, limit: float
+) -> list[Result]:
+    """Every case, some at once; if one cannot be worked on, the others end where they are."""
+    from holdfast.worker.bench.case import key_of
+    from holdfast.worker.bench.trial import tried
+
+    places = asyncio.Semaphore(jobs)
+
+    async def one(case: Case) -> Result:
+        place = os.path.join(folder, f"{case.name}-{key_of(case, hands)}")
+        async with places:
+            result = await tried(case, hands, place, terms, limit)
+        talk(_line(result))
+        return result
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(case)) for case in cases]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+    return [task.result() for task in tasks]
+
+
+# --- telling ----------------------------------------------------------------------------------------
+
+
+def _tell_cases(cases: Sequence[Case], *, as_json: bool) -> int:
+    from holdfast.worker.ticket import read_ticket
+
+    rows = [(case.name, read_ticket(case.ticket, case.name).title) for case in cases]
+    if as_json:
+        told: list[Json] = [
+            {"name": case.name, "title": title, "base": case.base, "checks": list(case.checks)}
+            for case, (_, title) in zip(cases, rows, strict=True)
+        ]
+        out_json({"schema": "holdfast.bench.tickets/1", "tickets": told})
+        return 0
+    for line in _columns(rows):
+        out(line)
+    return 0
+
+
+def _line(result: Result) -> str:
+    """One ticket while others go on."""
+    if not result.counts:
+        return f"– {result.name}: {result.why}"
+    if result.solved:
+        return f"✓ {result.name}: {seconds(round(result.seconds * 1000))}"
+    return f"✗ {result.name}: {result.why}"
+
+
+def _tell(
+    results: Sequence[Result], hands: Hands, dropped: Mapping[str, str], *, as_json: bool
+) -> int:
+    from holdfast.worker.bench.results import report
+
+    whole = report(results, hands.name, dropped)
+    if as_json:
+        out_json(whole)
+        return 0
+    head = ("ticket", "solved", "cost", "time", "cycles", "attempts", "commits", "lines")
+    rows = [_row(one) for one in cast("list[Mapping[str, Json]]", whole["tickets"])]
+    total = cast("Mapping[str, Json]", whole["total"])
+    solved = f"{total['solved']} of {total['tickets']}"
+    rows.append(_row({**total, "name": "all"}, solved))
+    for line in _columns([head, *rows]):
+        out(line)
+    for one in results:
+        if one.counts and not one.solved:
+            out(f"{one.name}: {one.why}", raw=True)
+    for gone in cast("list[Mapping[str, str]]", whole["dropped"]):
+        out(f"{gone['name']} does not count: {gone['why']}", raw=True)
+    return 0
+
+
+def _row(one: Mapping[str, Json], solved: str = "") -> tuple[str, ...]:
+    usd = cast("float | None", one["usd"])
+    return (
+        str(one["name"]),
+        solved or ("yes" if one["solved"] else "no"),
+        "?" if usd is None else f"${exact(round(usd * _MICRO))}",
+        seconds(round(cast("float", one["seconds"]) * 1000)),
+        *(str(one[name]) for name in ("cycles", "attempts", "commits")),
+        f"+{one['added']} −{one['removed']}",
+    )
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,215 @@
+"""One case: see that it is one, let `holdfast work` do it in a fresh repository, judge what came of it.
+
+PLACE/repository   what the worker has: the base and what led to it, without the hidden tests
+PLACE/state        where Holdfast keeps what it knows of that repository
+PLACE/judged       a copy of what was delivered, made afterwards, with the hidden tests in it
+PLACE/result.json  what came of it; without it, the next time goes on where this one was
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from typing import cast
+
+from holdfast.errors import ProcessError
+from holdfast.gitrepo.calls import Room, ask
+from holdfast.model.digest import Json
+from holdfast.model.text import one_line
+from holdfast.process.reports import failures, read_report
+from holdfast.process.room import clean_environment, put_file, tail
+from holdfast.process.run import Command, Completed, run
+from holdfast.process.terms import Terms
+from holdfast.worker.bench.case import Case, Hands, is_test
+from holdfast.worker.bench.laying import borrow, head_of, lay
+from holdfast.worker.bench.results import Result, keep, kept
+from holdfast.worker.plan import branch_of
+from holdfast.worker.ticket import read_ticket
+from holdfast.worker.tools import in_thread
+from holdfast.worker.tree import TREE
+
+_HOLDFAST = (sys.executable, "-P", "-m", "holdfast")
+_WORKED = frozenset({0, 1, 3, 5, 8})  # exit codes of 'work' after which there is something to judge
+_OURS = ("HOLDFAST_STORE", "HOLDFAST_MARK", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+
+
+async def tried(case: Case, hands: Hands, place: str, terms: Terms, seconds: float) -> Result:
+    """What came of a case in this place, now or earlier. `seconds` bounds one run of tests."""
+    if (before := kept(place)) is not None:
+        return before
+    os.makedirs(place, 0o700, exist_ok=True)
+    if problem := await no_case(case, os.path.join(place, "before"), terms, seconds):
+        result = Result(case.name, solved=False, why=problem, status="")
+    else:
+        told = await _worked(case, hands, place)
+        result = await _judged(case, told, place, terms, seconds)
+    keep(place, result)
+    return result
+
+
+async def no_case(case: Case, folder: str, terms: Terms, seconds: float) -> str:
+    """Why a case is none: visible tests fail at its base, or hidden ones pass; empty if it is one."""
+    try:
+        await in_thread(lambda: borrow(case.source, case.base, folder))
+        for check in case.checks:
+            done = await tested(check, folder, terms, seconds)
+            if not done.success:
+                return f"'{check}' fails before anything is done: {said_by(done)}"
+        await in_thread(lambda: put_hidden(case, folder))
+        done = await tested(case.test, folder, terms, seconds)
+        return "the hidden tests pass before anything is done" if done.success else ""
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def tested(command: str, folder: str, terms: Terms, seconds: float) -> Completed:
+    """Run tests in a folder, on the terms of commands that nobody here wrote."""
+    room = f"{folder}.room"
+    env = clean_environment(room, os.environ, {})
+    try:
+        return await run(
+            Command(
+                argv=("/bin/sh", "-c", command),
+                cwd=folder,
+                env=env,
+                timeout=seconds,
+                sandbox=terms.sandbox_for(folder, folder, room, env["PATH"]),
+            )
+        )
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+
+
+def said_by(done: Completed) -> str:
+    """Why tests did not pass, in a line."""
+    if done.ended != "exited":
+        return done.ended.replace("_", " ")
+    output = done.stdout + done.stderr
+    found = read_report(output)
+    lines = [line for line in tail(output).splitlines() if line.strip()]
+    return (failures(found) if found else "") or one_line(lines[-1] if lines else "")[:200]
+
+
+def put_hidden(case: Case, folder: str) -> None:
+    """Lay the hidden tests into a copy, over whatever is there."""
+    for path, content in case.hidden.items():
+        put_over(folder, path, content)
+
+
+def put_over(folder: str, path: str, content: bytes | None) -> None:
+    """Put a content in the place of whatever is at a path of a copy; None takes it away."""
+    place = os.path.join(folder, path)
+    if os.path.realpath(os.path.dirname(place)) != os.path.normpath(os.path.dirname(place)):
+        raise ProcessError(f"'{one_line(path)}' is behind a link, where no test can be laid")
+    if os.path.isdir(place) and not os.path.islink(place):
+        shutil.rmtree(place)
+    elif os.path.lexists(place):
+        os.unlink(place)
+    if content is not None:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        put_file(place, content)
+
+
+# --- the work ----------------------------------------------------------------------------------------
+
+
+async def _worked(case: Case, hands: Hands, place: str) -> Mapping[str, Json]:
+    """Let `holdfast work` do the ticket; the run as it tells it. It goes on if it was begun before."""
+    folder = os.path.join(place, "repository")
+    await in_thread(lambda: os.path.isdir(folder) or lay(case.source, case.base, folder))
+    words = ["work", put_file(os.path.join(place, "ticket.md"), case.ticket.encode())]
+    words += ["--id", case.name, "--base", case.base, "--json", "--yes", *hands.words]
+    if hands.script is not None:
+        script = put_file(os.path.join(place, "script.yaml"), hands.script(case).encode())
+        words += ["--script", script]
+    for check in case.checks:
+        words += ["--validate", check]
+    env = {name: value for name, value in os.environ.items() if name not in _OURS}
+    env["XDG_STATE_HOME"] = os.path.join(place, "state")
+    done = await run(Command(argv=(*_HOLDFAST, *words), cwd=folder, env=env, confine="never"))
+    put_file(os.path.join(place, "work.log"), done.stderr)
+    if done.code not in _WORKED:
+        why = tail(done.stderr).strip() or f"it ended with {done.code or done.ended}"
+        raise ProcessError(f"'holdfast work' did not work on '{case.name}': {why}")
+    return cast("Mapping[str, Json]", json.loads(done.stdout))
+
+
+# --- the judgement -----------------------------------------------------------------------------------
+
+
+async def _judged(
+    case: Case, told: Mapping[str, Json], place: str, terms: Terms, seconds: float
+) -> Result:
+    own = os.path.join(place, "repository", ".git")
+    branch = branch_of(read_ticket(f"---\nid: {case.name}\ntitle: x\n---\n"))
+    head = head_of(own, f"refs/heads/{branch}")
+    why = "nothing was delivered"
+    if head:
+        folder = os.path.join(place, "judged")
+        await in_thread(lambda: borrow(own, head, folder))
+        why = await _refuted(case, folder, terms, seconds)
+        shutil.rmtree(folder, ignore_errors=True)
+    steps = cast("Mapping[str, Mapping[str, Json]]", told["steps"])
+    cycles = [
+        step for name, step in steps.items() if name.startswith("cycle-") and step["attempts"]
+    ]
+    totals = cast("Mapping[str, Json]", told["totals"])
+    changed = _changed(own, case, head) if head else {}
+    return Result(
+        name=case.name,
+        solved=not why,
+        why=why,
+        status=str(told["status"]),
+        usd=cast("float | None", totals["cost_usd"]),
+        tokens=cast("int", totals["tokens"]),
+        seconds=sum(cast("int", step["duration_ms"]) for step in steps.values()) / 1000,
+        cycles=len(cycles),
+        attempts=sum(cast("int", step["attempts"]) for step in cycles),
+        **changed,
+    )
+
+
+async def _refuted(case: Case, folder: str, terms: Terms, seconds: float) -> str:
+    """Why what was delivered does not solve the case; empty if it does.
+
+    Tests that the worker could see are brought back as they were: what it made of them decides nothing.
+    """
+    await in_thread(lambda: _tests_as_before(case, folder))
+    await in_thread(lambda: put_hidden(case, folder))
+    for kind, command in (("hidden", case.test), *(("visible", check) for check in case.checks)):
+        done = await tested(command, folder, terms, seconds)
+        if not done.success:
+            return f"{kind} tests fail: {said_by(done)}"
+    return ""
+
+
+def _tests_as_before(case: Case, folder: str) -> None:
+    room = Room(case.source, folder)
+    listed = ask(room, "ls-tree", "-r", "-z", "--full-tree", case.base)
+    for row in filter(None, listed.split(b"\0")):
+        about, _, name = row.partition(b"\t")
+        mode, _, oid = about.decode().split(" ")
+        if mode.startswith("100") and is_test(path := os.fsdecode(name)):
+            put_over(folder, path, ask(room, "cat-file", "blob", oid))
+
+
+def _changed(own: str, case: Case, head: str) -> dict[str, int]:
+    """Commits, files and lines between the base and what was delivered, without the task tree."""
+    room = Room(own, os.path.dirname(own))
+    but = ("--", ".", f":(exclude){TREE.format(case.name)}")
+    paths: dict[str, str | None] = {"GIT_LITERAL_PATHSPECS": None}
+    span = f"{case.base}..{head}"
+    commits = ask(room, "rev-list", "--count", span, *but, env=paths)
+    rows = ask(
+        room, "diff-tree", "-r", "--numstat", "--no-renames", case.base, head, *but, env=paths
+    )
+    counts = [line.split("\t")[:2] for line in rows.decode("utf-8", "replace").splitlines()]
+    return {
+        "commits": int(commits),
+        "files": len(counts),
+        "added": sum(int(added) for added, _ in counts if added != "-"),
+        "removed": sum(int(removed) for _, removed in counts if removed != "-"),
+    }
