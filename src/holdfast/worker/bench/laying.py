@@ -14,7 +14,9 @@ _WHO = {"NAME": "Bench", "EMAIL": "bench@example.invalid", "DATE": "1900000000 +
 
 
 def lay(git_dir: str, commit: str, folder: str) -> None:
-    """A repository in a new folder that stands on a commit of another one; whole, or not there."""
+    """A repository in a folder that stands on a commit of another one; left alone if it is there."""
+    if os.path.isdir(folder):
+        return
     fresh = _fresh(folder)
     pack = os.path.join(fresh, ".git", "objects", "pack", "pack")
     ask(Room(git_dir, fresh), "pack-objects", "--revs", "-q", pack, stdin=f"{commit}\n".encode())
@@ -23,6 +25,7 @@ def lay(git_dir: str, commit: str, folder: str) -> None:
 
 def borrow(git_dir: str, commit: str, folder: str) -> None:
     """The same for a look, quicker: it has everything that the other repository has, what came after too."""
+    shutil.rmtree(folder, ignore_errors=True)
     fresh = _fresh(folder)
     with open(
         os.path.join(fresh, ".git", "objects", "info", "alternates"), "w", encoding="utf-8"
@@ -39,7 +42,9 @@ def _stand(fresh: str, commit: str, folder: str) -> None:
 
 
 def lay_files(files: Mapping[str, bytes], folder: str) -> str:
-    """A repository in a new folder whose one commit has these files; the same files give the same commit."""
+    """A repository in a folder whose one commit has these files; the commit. Left alone if it is there."""
+    if os.path.isdir(folder):
+        return head_of(os.path.join(folder, ".git"))
     fresh = _fresh(folder)
     put_tree(fresh, ((path, content, False) for path, content in files.items()))
     room = Room(os.path.join(fresh, ".git"), fresh)
@@ -62,8 +67,7 @@ def head_of(git_dir: str, ref: str = BRANCH) -> str:
 
 def _fresh(folder: str) -> str:
     fresh = f"{folder}.new"
-    for left in (fresh, folder):  # of an earlier time, cut short
-        shutil.rmtree(left, ignore_errors=True)
+    shutil.rmtree(fresh, ignore_errors=True)  # of an earlier time, cut short
     os.makedirs(fresh, 0o700)
     room = Room(os.path.join(fresh, ".git"), fresh)
     ask(room, "init", "--quiet", "--template=")

@@ -6,7 +6,7 @@ import os
 import tomllib
 
 from holdfast.worker.bench.case import Case, on_files
-from holdfast.worker.bench.laying import head_of, lay_files
+from holdfast.worker.bench.laying import lay_files
 
 _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "samples")
 
@@ -21,10 +21,7 @@ def _cases(sample: str, place: str) -> list[Case]:
     with open(os.path.join(home, "sample.toml"), "rb") as file:
         said = tomllib.load(file)
     folder = os.path.join(place, sample)
-    source = os.path.join(folder, ".git")
-    if not os.path.isdir(folder):
-        lay_files(_files(os.path.join(home, "repository")), folder)
-    base = head_of(source)
+    base = lay_files(_files(os.path.join(home, "repository")), folder)
     tickets = os.path.join(home, "tickets")
     cases = []
     for name in sorted(os.listdir(tickets)):
@@ -34,7 +31,7 @@ def _cases(sample: str, place: str) -> list[Case]:
             Case(
                 name=name,
                 ticket=_text(here, "ticket.md"),
-                source=source,
+                source=os.path.join(folder, ".git"),
                 base=base,
                 hidden=hidden,
                 test=on_files(said["test"], tuple(hidden)),

@@ -119,7 +119,7 @@ def put_over(folder: str, path: str, content: bytes | None) -> None:
 async def _worked(case: Case, hands: Hands, place: str) -> Mapping[str, Json]:
     """Let `holdfast work` do the ticket; the run as it tells it. It goes on if it was begun before."""
     folder = os.path.join(place, "repository")
-    await in_thread(lambda: os.path.isdir(folder) or lay(case.source, case.base, folder))
+    await in_thread(lambda: lay(case.source, case.base, folder))
     words = ["work", put_file(os.path.join(place, "ticket.md"), case.ticket.encode())]
     words += ["--id", case.name, "--base", case.base, "--json", "--yes", *hands.words]
     if hands.script is not None:
