@@ -23,6 +23,7 @@ from holdfast.model.text import one_line
 if TYPE_CHECKING:
     from holdfast.process.terms import Terms
     from holdfast.worker.bench.case import Case, Hands
+    from holdfast.worker.bench.history import Wanted
     from holdfast.worker.bench.results import Result
 
 REFERENCE = "reference"
@@ -48,6 +49,13 @@ def bench() -> None:
 @click.option(
     "--script", metavar="FILE", help=f"Play this script; '{REFERENCE}' plays each ticket's own."
 )
+@click.option("--history", metavar="GIT_DIR", help="Take tickets from commits of this history.")
+@click.option("--count", "wanted", type=click.IntRange(1), default=10, help="Of a history (10).")
+@click.option(
+    "--test", metavar="COMMAND", help="Runs tests of a history; {files} stands for their paths."
+)
+@click.option("--check", metavar="COMMAND", help="What everybody may run; with --history.")
+@click.option("--issues", metavar="FILE", help="JSON of issues by commit; with --history.")
 @click.option("--ticket", "names", multiple=True, metavar="NAME", help="Only this; repeatable.")
 @click.option("--list", "only_list", is_flag=True, help="Show the tickets, and do nothing.")
 @click.option(
@@ -63,6 +71,11 @@ def bench() -> None:
 def worker(
     model: str | None,
     script: str | None,
+    history: str | None,
+    wanted: int,
+    test: str | None,
+    check: str | None,
+    issues: str | None,
     names: tuple[str, ...],
     place: str | None,
     jobs: int,
@@ -76,19 +89,28 @@ def worker(
 ) -> int:
     """Let somebody do tickets, each in a fresh repository, and judge the result by hidden tests.
 
-    Without --history these are ten small tickets over two repositories that come with Holdfast. A ticket is
-    solved if the tests that nobody saw pass, and those that everybody saw still do. With --out, what was
-    interrupted goes on where it was.
+    Without --history these are ten small tickets over two repositories that come with Holdfast. With it, they
+    are commits that change source and tests: it begins at their parent, their message is the ticket, their
+    tests are hidden. A ticket is solved if the tests that nobody saw pass, and those that everybody saw still
+    do. With --out, what was interrupted goes on where it was.
     """
+    if history is None and (test or check or issues):
+        raise UsageError("--test, --check and --issues are about a history", hint="--history DIR")
+    hands = None if only_list else _hands(model, script, yes=yes)
     with _place(place) as folder:
-        cases = _chosen(_samples(folder), names)
-        if only_list:
-            return _tell_cases(cases, as_json=as_json)
-        hands = _hands(model, script, yes=yes)
         wishes = wire.Wishes(network=network, sandbox=not no_sandbox, written_here=False)
         terms = wire.terms_for(os.path.join(folder, ".holdfast"), wishes)
+        dropped: dict[str, str] = {}
+        if history is None:
+            cases = _chosen(_samples(folder), names)
+        else:
+            told = _wanted(history, test, check, issues)
+            bounds = (wanted, names, terms, seconds)
+            cases, dropped = asyncio.run(_of_history(told, folder, *bounds))
+        if hands is None:
+            return _tell_cases(cases, dropped, as_json=as_json)
         results = asyncio.run(_all(cases, hands, folder, terms, jobs, seconds))
-        return _tell(results, hands, {}, as_json=as_json)
+        return _tell(results, hands, dropped, as_json=as_json)
 
 
 # --- what is worked on, and by whom -----------------------------------------------------------------
@@ -118,15 +140,46 @@ def _chosen(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
     return [case for case in cases if not names or case.name in names]
 
 
+def _wanted(history: str, test: str | None, check: str | None, issues: str | None) -> Wanted:
+    from holdfast.worker.bench.history import Wanted, git_dir_of, read_issues
+
+    read = None if issues is None else read_issues(_text(issues, "issues"))
+    return Wanted(git_dir_of(history), test or "", check or "", read)
+
+
+async def _of_history(
+    wanted: Wanted, folder: str, most: int, names: Sequence[str], terms: Terms, limit: float
+) -> tuple[list[Case], dict[str, str]]:
+    """So many cases of a history, or those that are named; and why others are none."""
+    from holdfast.worker.bench.history import history_cases
+
+    cases: list[Case] = []
+    dropped: dict[str, str] = {}
+    looked = os.path.join(folder, "looked")
+    os.makedirs(looked, exist_ok=True)
+    async for name, found in history_cases(wanted, names, looked, terms, limit):
+        if isinstance(found, str):
+            dropped[name] = found
+            talk(f"– {name}: {found}")
+        else:
+            cases.append(found)
+            talk(f"▸ {name}: fails before, passes after")
+        if len(cases) == (len(names) or most):
+            break
+    return cases, dropped
+
+
 def _hands(model: str | None, script: str | None, *, yes: bool) -> Hands:
     from holdfast.worker.bench.case import Hands
+    from holdfast.worker.script import read_script
 
     if model and script:
         raise UsageError("--model and --script contradict each other")
     if script == REFERENCE:
         return Hands(REFERENCE, script=lambda case: case.reference)
     if script:
-        text = _read(script)
+        text = _text(script, "script")
+        read_script(text)
         return Hands(f"script {os.path.basename(script)}", script=lambda _: text)
     if not model:
         raise UsageError(
@@ -142,16 +195,12 @@ def _hands(model: str | None, script: str | None, *, yes: bool) -> Hands:
     return Hands(known, ("--model", known))
 
 
-def _read(path: str) -> str:
-    from holdfast.worker.script import read_script
-
+def _text(path: str, what: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
-            text = file.read()
+            return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the script '{one_line(path)}': {error}") from error
-    read_script(text)
-    return text
+        raise UsageError(f"cannot read the {what} '{one_line(path)}': {error}") from error
 
 
 async def _all(
@@ -181,7 +230,7 @@ async def _all(
 # --- telling ----------------------------------------------------------------------------------------
 
 
-def _tell_cases(cases: Sequence[Case], *, as_json: bool) -> int:
+def _tell_cases(cases: Sequence[Case], dropped: Mapping[str, str], *, as_json: bool) -> int:
     from holdfast.worker.ticket import read_ticket
 
     rows = [(case.name, read_ticket(case.ticket, case.name).title) for case in cases]
@@ -190,7 +239,8 @@ def _tell_cases(cases: Sequence[Case], *, as_json: bool) -> int:
             {"name": case.name, "title": title, "base": case.base, "checks": list(case.checks)}
             for case, (_, title) in zip(cases, rows, strict=True)
         ]
-        out_json({"schema": "holdfast.bench.tickets/1", "tickets": told})
+        gone: list[Json] = [{"name": name, "why": why} for name, why in dropped.items()]
+        out_json({"schema": "holdfast.bench.tickets/1", "tickets": told, "dropped": gone})
         return 0
     for line in _columns(rows):
         out(line)

@@ -31,6 +31,7 @@ class Case:
     test: str
     checks: tuple[str, ...]
     reference: str = ""  # a script that solves it
+    known: bool = False  # somebody saw that it is one
 
 
 @fixed

@@ -18,8 +18,11 @@ def lay(git_dir: str, commit: str, folder: str) -> None:
     if os.path.isdir(folder):
         return
     fresh = _fresh(folder)
+    borrowed = _borrowed(fresh, git_dir)
     pack = os.path.join(fresh, ".git", "objects", "pack", "pack")
-    ask(Room(git_dir, fresh), "pack-objects", "--revs", "-q", pack, stdin=f"{commit}\n".encode())
+    room = Room(os.path.join(fresh, ".git"), fresh)
+    ask(room, "pack-objects", "--revs", "-q", pack, stdin=f"{commit}\n".encode())
+    os.unlink(borrowed)
     _stand(fresh, commit, folder)
 
 
@@ -27,11 +30,16 @@ def borrow(git_dir: str, commit: str, folder: str) -> None:
     """The same for a look, quicker: it has everything that the other repository has, what came after too."""
     shutil.rmtree(folder, ignore_errors=True)
     fresh = _fresh(folder)
-    with open(
-        os.path.join(fresh, ".git", "objects", "info", "alternates"), "w", encoding="utf-8"
-    ) as file:
-        file.write(os.path.join(git_dir, "objects") + "\n")
+    _borrowed(fresh, git_dir)
     _stand(fresh, commit, folder)
+
+
+def _borrowed(fresh: str, git_dir: str) -> str:
+    """Let a repository use the objects of another one; the file that says so."""
+    place = os.path.join(fresh, ".git", "objects", "info", "alternates")
+    with open(place, "w", encoding="utf-8") as file:
+        file.write(os.path.join(git_dir, "objects") + "\n")
+    return place
 
 
 def _stand(fresh: str, commit: str, folder: str) -> None:

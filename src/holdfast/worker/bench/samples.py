@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 
+from holdfast.model.digest import Json, digest_bytes, digest_json
 from holdfast.worker.bench.case import Case, on_files
 from holdfast.worker.bench.laying import lay_files
 
@@ -20,8 +21,10 @@ def _cases(sample: str, place: str) -> list[Case]:
     home = os.path.join(_HERE, sample)
     with open(os.path.join(home, "sample.toml"), "rb") as file:
         said = tomllib.load(file)
-    folder = os.path.join(place, sample)
-    base = lay_files(_files(os.path.join(home, "repository")), folder)
+    files = _files(os.path.join(home, "repository"))
+    contents: dict[str, Json] = {path: digest_bytes(files[path]) for path in files}
+    folder = os.path.join(place, f"{sample}-{digest_json(contents)[:12]}")
+    base = lay_files(files, folder)
     tickets = os.path.join(home, "tickets")
     cases = []
     for name in sorted(os.listdir(tickets)):

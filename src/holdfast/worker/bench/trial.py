@@ -38,10 +38,11 @@ _OURS = ("HOLDFAST_STORE", "HOLDFAST_MARK", "GIT_DIR", "GIT_WORK_TREE", "GIT_IND
 
 async def tried(case: Case, hands: Hands, place: str, terms: Terms, seconds: float) -> Result:
     """What came of a case in this place, now or earlier. `seconds` bounds one run of tests."""
-    if (before := kept(place)) is not None:
-        return before
+    if (done := kept(place)) is not None:
+        return done
     os.makedirs(place, 0o700, exist_ok=True)
-    if problem := await no_case(case, os.path.join(place, "before"), terms, seconds):
+    before = os.path.join(place, "before")
+    if not case.known and (problem := await no_case(case, before, terms, seconds)):
         result = Result(case.name, solved=False, why=problem, status="")
     else:
         told = await _worked(case, hands, place)
@@ -127,6 +128,8 @@ async def _worked(case: Case, hands: Hands, place: str) -> Mapping[str, Json]:
         words += ["--script", script]
     for check in case.checks:
         words += ["--validate", check]
+    if not case.checks:
+        words.append("--unverified")
     env = {name: value for name, value in os.environ.items() if name not in _OURS}
     env["XDG_STATE_HOME"] = os.path.join(place, "state")
     done = await run(Command(argv=(*_HOLDFAST, *words), cwd=folder, env=env, confine="never"))
