@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from holdfast import wire
-from holdfast.cli.ask import confirm
+from holdfast.cli.ask import go_on
 from holdfast.cli.money import exact
 from holdfast.cli.place import json_option, sandbox_options
 from holdfast.cli.say import out, out_json, seconds, talk
+from holdfast.cli.view import view
+from holdfast.core.state import State
+from holdfast.engine.journals import read_state, runs_of
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 from holdfast.model.text import one_line
 
 if TYPE_CHECKING:
-    from holdfast.process.terms import Terms
     from holdfast.worker.bench.case import Case, Hands
     from holdfast.worker.bench.history import Wanted
     from holdfast.worker.bench.results import Result
+    from holdfast.worker.bench.trial import Ground
 
 REFERENCE = "reference"
 _MICRO = 1_000_000
@@ -99,17 +102,16 @@ def worker(
     hands = None if only_list else _hands(model, script, yes=yes)
     with _place(place) as folder:
         wishes = wire.Wishes(network=network, sandbox=not no_sandbox, written_here=False)
-        terms = wire.terms_for(os.path.join(folder, ".holdfast"), wishes)
+        ground = _ground(folder, wishes, seconds)
         dropped: dict[str, str] = {}
         if history is None:
             cases = _chosen(_samples(folder), names)
         else:
             told = _wanted(history, test, check, issues)
-            bounds = (wanted, names, terms, seconds)
-            cases, dropped = asyncio.run(_of_history(told, folder, *bounds))
+            cases, dropped = asyncio.run(_of_history(told, folder, wanted, names, ground))
         if hands is None:
             return _tell_cases(cases, dropped, as_json=as_json)
-        results = asyncio.run(_all(cases, hands, folder, terms, jobs, seconds))
+        results = asyncio.run(_all(cases, hands, folder, ground, jobs))
         return _tell(results, hands, dropped, as_json=as_json)
 
 
@@ -125,6 +127,24 @@ def _place(given: str | None) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
         yield os.path.realpath(folder)
+
+
+def _ground(folder: str, wishes: wire.Wishes, seconds: float) -> Ground:
+    from holdfast.worker.bench.trial import Ground
+
+    granted = {"--network": wishes.network, "--no-sandbox": not wishes.sandbox}
+    terms = wire.terms_for(os.path.join(folder, ".holdfast"), wishes)
+    return Ground(terms, seconds, _runs, tuple(word for word, said in granted.items() if said))
+
+
+def _runs(folder: str, line: str) -> list[State]:
+    """The runs of a line in the store of a repository, oldest first."""
+    store = wire.open_store(os.path.join(folder, wire.STORE_NAME), readonly=True)
+    try:
+        found = [read_state(store, row.run) for row in runs_of(store, "", line)]
+        return [state for state in found if state is not None]
+    finally:
+        store.close()
 
 
 def _samples(folder: str) -> list[Case]:
@@ -148,7 +168,7 @@ def _wanted(history: str, test: str | None, check: str | None, issues: str | Non
 
 
 async def _of_history(
-    wanted: Wanted, folder: str, most: int, names: Sequence[str], terms: Terms, limit: float
+    wanted: Wanted, folder: str, most: int, names: Sequence[str], ground: Ground
 ) -> tuple[list[Case], dict[str, str]]:
     """So many cases of a history, or those that are named; and why others are none."""
     from holdfast.worker.bench.history import history_cases
@@ -157,7 +177,7 @@ async def _of_history(
     dropped: dict[str, str] = {}
     looked = os.path.join(folder, "looked")
     os.makedirs(looked, exist_ok=True)
-    async for name, found in history_cases(wanted, names, looked, terms, limit):
+    async for name, found in history_cases(wanted, names, looked, ground):
         if isinstance(found, str):
             dropped[name] = found
             talk(f"– {name}: {found}")
@@ -190,8 +210,10 @@ def _hands(model: str | None, script: str | None, *, yes: bool) -> Hands:
         raise UsageError(
             f"'{one_line(model)}' is no model", hint="provider:name, a tier or an alias"
         )
-    if wire.market.is_paid(os.getcwd(), known):
-        confirm(f"'{known}' costs money. Let it work on the tickets?", yes=yes)
+    if not yes and wire.market.is_paid(os.getcwd(), known):
+        if not view().asks:
+            raise UsageError(f"'{known}' costs money, and nobody is there to ask", hint="say --yes")
+        go_on(f"'{known}' costs money. Let it work on the tickets?", default=True)
     return Hands(known, ("--model", known))
 
 
@@ -204,7 +226,7 @@ def _text(path: str, what: str) -> str:
 
 
 async def _all(
-    cases: Sequence[Case], hands: Hands, folder: str, terms: Terms, jobs: int, limit: float
+    cases: Sequence[Case], hands: Hands, folder: str, ground: Ground, jobs: int
 ) -> list[Result]:
     """Every case, some at once; if one cannot be worked on, the others end where they are."""
     from holdfast.worker.bench.case import key_of
@@ -215,7 +237,7 @@ async def _all(
     async def one(case: Case) -> Result:
         place = os.path.join(folder, f"{case.name}-{key_of(case, hands)}")
         async with places:
-            result = await tried(case, hands, place, terms, limit)
+            result = await tried(case, hands, place, ground)
         talk(_line(result))
         return result
 

@@ -21,10 +21,9 @@ from holdfast.model.digest import Json
 from holdfast.model.fixed import fixed
 from holdfast.model.text import first_line, one_line
 from holdfast.process.room import put_file
-from holdfast.process.terms import Terms
 from holdfast.worker.bench.case import Case, Hands, is_test, key_of, on_files
 from holdfast.worker.bench.laying import borrow
-from holdfast.worker.bench.trial import no_case, said_by, tested
+from holdfast.worker.bench.trial import Ground, no_case, said_by, tested
 from holdfast.worker.script import SCHEMA as SCRIPT
 from holdfast.worker.tools import in_thread
 
@@ -87,7 +86,7 @@ def read_issues(text: str) -> dict[str, Mapping[str, Json]]:
 
 
 async def history_cases(
-    wanted: Wanted, names: Sequence[str], folder: str, terms: Terms, seconds: float
+    wanted: Wanted, names: Sequence[str], folder: str, ground: Ground
 ) -> AsyncIterator[tuple[str, Case | str]]:
     """Each commit that looks like a ticket, newest first: its name with a case, or why it is none.
 
@@ -101,7 +100,7 @@ async def history_cases(
             place = os.path.join(folder, f"{found.name}-{key_of(found, _NOBODY)}")
             problem = _looked(place)
             if problem is None:
-                problem = await _unfit(found, commit, place, terms, seconds)
+                problem = await _unfit(found, commit, place, ground)
                 shutil.rmtree(place, ignore_errors=True)
                 put_file(f"{place}.txt", problem.encode())
             yield found.name, problem or found
@@ -118,13 +117,13 @@ def _looked(place: str) -> str | None:
         return None
 
 
-async def _unfit(case: Case, commit: str, folder: str, terms: Terms, seconds: float) -> str:
+async def _unfit(case: Case, commit: str, folder: str, ground: Ground) -> str:
     """Why a case does not count; empty if it does."""
-    if problem := await no_case(case, folder, terms, seconds):
+    if problem := await no_case(case, folder, ground):
         return problem
     await in_thread(lambda: borrow(case.source, commit, folder))
     for command in (case.test, *case.checks):
-        done = await tested(command, folder, terms, seconds)
+        done = await tested(command, folder, ground)
         if not done.success:
             return f"'{command}' fails at the commit itself: {said_by(done)}"
     return ""

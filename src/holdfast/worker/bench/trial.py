@@ -8,16 +8,16 @@ PLACE/result.json  what came of it; without it, the next time goes on where this
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Callable, Sequence
 
+from holdfast.core.state import State
 from holdfast.errors import ProcessError
 from holdfast.gitrepo.calls import Room, ask
-from holdfast.model.digest import Json
+from holdfast.model.call import MICRO
+from holdfast.model.fixed import fixed
 from holdfast.model.text import one_line
 from holdfast.process.reports import failures, read_report
 from holdfast.process.room import clean_environment, put_file, tail
@@ -26,47 +26,61 @@ from holdfast.process.terms import Terms
 from holdfast.worker.bench.case import Case, Hands, is_test
 from holdfast.worker.bench.laying import borrow, head_of, lay
 from holdfast.worker.bench.results import Result, keep, kept
-from holdfast.worker.plan import branch_of
-from holdfast.worker.ticket import read_ticket
+from holdfast.worker.plan import branch_of, line_of
+from holdfast.worker.ticket import Ticket
 from holdfast.worker.tools import in_thread
 from holdfast.worker.tree import TREE
 
 _HOLDFAST = (sys.executable, "-P", "-m", "holdfast")
 _WORKED = frozenset({0, 1, 3, 5, 8})  # exit codes of 'work' after which there is something to judge
+_WHO = b"[user]\n\tname = Bench\n\temail = bench@example.invalid\n"
 _OURS = ("HOLDFAST_STORE", "HOLDFAST_MARK", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 
 
-async def tried(case: Case, hands: Hands, place: str, terms: Terms, seconds: float) -> Result:
-    """What came of a case in this place, now or earlier. `seconds` bounds one run of tests."""
+@fixed
+class Ground:
+    """What all cases of a bench share: how tests are run, who knows of runs, what 'work' is told besides.
+
+    `look` gives the runs of a line in the store of a repository, oldest first.
+    """
+
+    terms: Terms
+    seconds: float  # that tests may take
+    look: Callable[[str, str], Sequence[State]]
+    words: tuple[str, ...] = ()
+
+
+async def tried(case: Case, hands: Hands, place: str, ground: Ground) -> Result:
+    """What came of a case in this place, now or earlier."""
     if (done := kept(place)) is not None:
         return done
     os.makedirs(place, 0o700, exist_ok=True)
     before = os.path.join(place, "before")
-    if not case.known and (problem := await no_case(case, before, terms, seconds)):
+    if not case.known and (problem := await no_case(case, before, ground)):
         result = Result(case.name, solved=False, why=problem, status="")
     else:
-        told = await _worked(case, hands, place)
-        result = await _judged(case, told, place, terms, seconds)
+        await _worked(case, hands, place, ground)
+        result = await _judged(case, place, ground)
     keep(place, result)
     return result
 
 
-async def no_case(case: Case, folder: str, terms: Terms, seconds: float) -> str:
+async def no_case(case: Case, folder: str, ground: Ground) -> str:
     """Why a case is none: visible tests fail at its base, or hidden ones pass; empty if it is one."""
     try:
         await in_thread(lambda: borrow(case.source, case.base, folder))
         for check in case.checks:
-            done = await tested(check, folder, terms, seconds)
+            done = await tested(check, folder, ground)
             if not done.success:
                 return f"'{check}' fails before anything is done: {said_by(done)}"
         await in_thread(lambda: put_hidden(case, folder))
-        done = await tested(case.test, folder, terms, seconds)
+        done = await tested(case.test, folder, ground)
         return "the hidden tests pass before anything is done" if done.success else ""
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def tested(command: str, folder: str, terms: Terms, seconds: float) -> Completed:
+async def tested(command: str, folder: str, ground: Ground) -> Completed:
     """Run tests in a folder, on the terms of commands that nobody here wrote."""
     room = f"{folder}.room"
     env = clean_environment(room, os.environ, {})
@@ -76,8 +90,8 @@ async def tested(command: str, folder: str, terms: Terms, seconds: float) -> Com
                 argv=("/bin/sh", "-c", command),
                 cwd=folder,
                 env=env,
-                timeout=seconds,
-                sandbox=terms.sandbox_for(folder, folder, room, env["PATH"]),
+                timeout=ground.seconds,
+                sandbox=ground.terms.sandbox_for(folder, folder, room, env["PATH"]),
             )
         )
     finally:
@@ -117,12 +131,12 @@ def put_over(folder: str, path: str, content: bytes | None) -> None:
 # --- the work ----------------------------------------------------------------------------------------
 
 
-async def _worked(case: Case, hands: Hands, place: str) -> Mapping[str, Json]:
-    """Let `holdfast work` do the ticket; the run as it tells it. It goes on if it was begun before."""
+async def _worked(case: Case, hands: Hands, place: str, ground: Ground) -> None:
+    """Let `holdfast work` do the ticket; it goes on if it was begun before."""
     folder = os.path.join(place, "repository")
     await in_thread(lambda: lay(case.source, case.base, folder))
     words = ["work", put_file(os.path.join(place, "ticket.md"), case.ticket.encode())]
-    words += ["--id", case.name, "--base", case.base, "--json", "--yes", *hands.words]
+    words += ["--id", case.name, "--base", case.base, "--yes", *hands.words, *ground.words]
     if hands.script is not None:
         script = put_file(os.path.join(place, "script.yaml"), hands.script(case).encode())
         words += ["--script", script]
@@ -132,50 +146,48 @@ async def _worked(case: Case, hands: Hands, place: str) -> Mapping[str, Json]:
         words.append("--unverified")
     env = {name: value for name, value in os.environ.items() if name not in _OURS}
     env["XDG_STATE_HOME"] = os.path.join(place, "state")
+    env["GIT_CONFIG_GLOBAL"] = put_file(os.path.join(place, "gitconfig"), _WHO)
     done = await run(Command(argv=(*_HOLDFAST, *words), cwd=folder, env=env, confine="never"))
-    put_file(os.path.join(place, "work.log"), done.stderr)
+    put_file(os.path.join(place, "work.log"), done.stdout + done.stderr)
     if done.code not in _WORKED:
         why = tail(done.stderr).strip() or f"it ended with {done.code or done.ended}"
         raise ProcessError(f"'holdfast work' did not work on '{case.name}': {why}")
-    return cast("Mapping[str, Json]", json.loads(done.stdout))
 
 
 # --- the judgement -----------------------------------------------------------------------------------
 
 
-async def _judged(
-    case: Case, told: Mapping[str, Json], place: str, terms: Terms, seconds: float
-) -> Result:
-    own = os.path.join(place, "repository", ".git")
-    branch = branch_of(read_ticket(f"---\nid: {case.name}\ntitle: x\n---\n"))
-    head = head_of(own, f"refs/heads/{branch}")
+async def _judged(case: Case, place: str, ground: Ground) -> Result:
+    folder = os.path.join(place, "repository")
+    own = os.path.join(folder, ".git")
+    ticket = Ticket(case.name, case.name)
+    head = head_of(own, f"refs/heads/{branch_of(ticket)}")
     why = "nothing was delivered"
     if head:
-        folder = os.path.join(place, "judged")
-        await in_thread(lambda: borrow(own, head, folder))
-        why = await _refuted(case, folder, terms, seconds)
-        shutil.rmtree(folder, ignore_errors=True)
-    steps = cast("Mapping[str, Mapping[str, Json]]", told["steps"])
-    cycles = [
-        step for name, step in steps.items() if name.startswith("cycle-") and step["attempts"]
-    ]
-    totals = cast("Mapping[str, Json]", told["totals"])
+        judged = os.path.join(place, "judged")
+        await in_thread(lambda: borrow(own, head, judged))
+        why = await _refuted(case, judged, ground)
+        shutil.rmtree(judged, ignore_errors=True)
+    runs = await in_thread(lambda: ground.look(folder, line_of(ticket)))
+    steps = [(name, step) for state in runs for name, step in state.steps.items()]
+    cycles = [(name, step) for name, step in steps if name.startswith("cycle-") and step.attempts]
+    spent = [state.spent for state in runs]
     changed = _changed(own, case, head) if head else {}
     return Result(
         name=case.name,
         solved=not why,
         why=why,
-        status=str(told["status"]),
-        usd=cast("float | None", totals["cost_usd"]),
-        tokens=cast("int", totals["tokens"]),
-        seconds=sum(cast("int", step["duration_ms"]) for step in steps.values()) / 1000,
-        cycles=len(cycles),
-        attempts=sum(cast("int", step["attempts"]) for step in cycles),
+        status=str(runs[-1].status),
+        usd=None if any(one.unpriced for one in spent) else sum(one.cost for one in spent) / MICRO,
+        tokens=sum(one.tokens for one in spent),
+        seconds=sum(step.spent_ms for _, step in steps) / 1000,
+        cycles=len({name for name, _ in cycles}),
+        attempts=sum(step.attempts for _, step in cycles),
         **changed,
     )
 
 
-async def _refuted(case: Case, folder: str, terms: Terms, seconds: float) -> str:
+async def _refuted(case: Case, folder: str, ground: Ground) -> str:
     """Why what was delivered does not solve the case; empty if it does.
 
     Tests that the worker could see are brought back as they were: what it made of them decides nothing.
@@ -183,7 +195,7 @@ async def _refuted(case: Case, folder: str, terms: Terms, seconds: float) -> str
     await in_thread(lambda: _tests_as_before(case, folder))
     await in_thread(lambda: put_hidden(case, folder))
     for kind, command in (("hidden", case.test), *(("visible", check) for check in case.checks)):
-        done = await tested(command, folder, terms, seconds)
+        done = await tested(command, folder, ground)
         if not done.success:
             return f"{kind} tests fail: {said_by(done)}"
     return ""
