@@ -77,7 +77,8 @@ def test_a_wrong_script_is_not_solved_whatever_it_makes_of_the_tests(project: Pr
     found = by_name(told)
     assert found["below-datum"]["why"].startswith("visible tests fail: ")
     assert found["below-datum"]["status"] == "completed"
-    assert found["exact-cents"]["why"] == "nothing was delivered"
+    assert found["exact-cents"]["why"].startswith("hidden tests fail: 4 failed of 4 tests: ")
+    assert (found["exact-cents"]["commits"], found["exact-cents"]["files"]) == (0, 0)
 
     shown = project.call(
         "bench", "worker", "--ticket", "feet", "--script", script(project, [finish()])

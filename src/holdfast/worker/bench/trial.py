@@ -32,6 +32,7 @@ from holdfast.worker.tools import in_thread
 from holdfast.worker.tree import TREE
 
 _HOLDFAST = (sys.executable, "-P", "-m", "holdfast")
+_LONG = 200  # letters of why tests did not pass
 _WORKED = frozenset({0, 1, 3, 5, 8})  # exit codes of 'work' after which there is something to judge
 _WHO = b"[user]\n\tname = Bench\n\temail = bench@example.invalid\n"
 _OURS = ("HOLDFAST_STORE", "HOLDFAST_MARK", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
@@ -105,7 +106,8 @@ def said_by(done: Completed) -> str:
     output = done.stdout + done.stderr
     found = read_report(output)
     lines = [line for line in tail(output).splitlines() if line.strip()]
-    return (failures(found) if found else "") or one_line(lines[-1] if lines else "")[:200]
+    told = (failures(found) if found else "") or one_line(lines[-1] if lines else "")
+    return told if len(told) <= _LONG else f"{told[:_LONG]}…"
 
 
 def put_hidden(case: Case, folder: str) -> None:
