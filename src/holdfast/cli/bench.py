@@ -54,6 +54,7 @@ def bench() -> None:
 )
 @click.option("--history", metavar="GIT_DIR", help="Take tickets from commits of this history.")
 @click.option("--count", "wanted", type=click.IntRange(1), default=10, help="Of a history (10).")
+@click.option("--tries", type=click.IntRange(1), default=50, help="Commits looked into (50).")
 @click.option(
     "--test", metavar="COMMAND", help="Runs tests of a history; {files} stands for their paths."
 )
@@ -76,6 +77,7 @@ def worker(
     script: str | None,
     history: str | None,
     wanted: int,
+    tries: int,
     test: str | None,
     check: str | None,
     issues: str | None,
@@ -108,7 +110,8 @@ def worker(
             cases = _chosen(_samples(folder), names)
         else:
             told = _wanted(history, test, check, issues)
-            cases, dropped = asyncio.run(_of_history(told, folder, wanted, names, ground))
+            most = (len(names) or wanted, tries)
+            cases, dropped = asyncio.run(_of_history(told, folder, names, most, ground))
         if hands is None:
             return _tell_cases(cases, dropped, as_json=as_json)
         results = asyncio.run(_all(cases, hands, folder, ground, jobs))
@@ -168,9 +171,9 @@ def _wanted(history: str, test: str | None, check: str | None, issues: str | Non
 
 
 async def _of_history(
-    wanted: Wanted, folder: str, most: int, names: Sequence[str], ground: Ground
+    wanted: Wanted, folder: str, names: Sequence[str], most: tuple[int, int], ground: Ground
 ) -> tuple[list[Case], dict[str, str]]:
-    """So many cases of a history, or those that are named; and why others are none."""
+    """Cases of a history, and why others are none: at most so many cases, of so many commits."""
     from holdfast.worker.bench.history import history_cases
 
     cases: list[Case] = []
@@ -184,7 +187,7 @@ async def _of_history(
         else:
             cases.append(found)
             talk(f"▸ {name}: fails before, passes after")
-        if len(cases) == (len(names) or most):
+        if len(cases) == most[0] or len(cases) + len(dropped) == most[1]:
             break
     return cases, dropped
 
