@@ -142,7 +142,10 @@ def _ground(folder: str, wishes: wire.Wishes, seconds: float) -> Ground:
 
 def _runs(folder: str, line: str) -> list[State]:
     """The runs of a line in the store of a repository, oldest first."""
-    store = wire.open_store(os.path.join(folder, wire.STORE_NAME), readonly=True)
+    location = os.path.join(folder, wire.STORE_NAME)
+    if not wire.has_store(location):
+        return []
+    store = wire.open_store(location, readonly=True)
     try:
         found = [read_state(store, row.run) for row in runs_of(store, "", line)]
         return [state for state in found if state is not None]

@@ -32,6 +32,7 @@ from holdfast.worker.tools import in_thread
 from holdfast.worker.tree import TREE
 
 _HOLDFAST = (sys.executable, "-P", "-m", "holdfast")
+_OPEN = frozenset({"running", "paused"})
 _LONG = 200  # letters of why tests did not pass
 _WORKED = frozenset({0, 1, 3, 5, 8})  # exit codes of 'work' after which there is something to judge
 _WHO = b"[user]\n\tname = Bench\n\temail = bench@example.invalid\n"
@@ -60,8 +61,8 @@ async def tried(case: Case, hands: Hands, place: str, ground: Ground) -> Result:
     if not case.known and (problem := await no_case(case, before, ground)):
         result = Result(case.name, solved=False, why=problem, status="")
     else:
-        await _worked(case, hands, place, ground)
-        result = await _judged(case, place, ground)
+        runs = await _worked(case, hands, place, ground)
+        result = await _judged(case, runs, place, ground)
     keep(place, result)
     return result
 
@@ -133,8 +134,8 @@ def put_over(folder: str, path: str, content: bytes | None) -> None:
 # --- the work ----------------------------------------------------------------------------------------
 
 
-async def _worked(case: Case, hands: Hands, place: str, ground: Ground) -> None:
-    """Let `holdfast work` do the ticket; it goes on if it was begun before."""
+async def _worked(case: Case, hands: Hands, place: str, ground: Ground) -> Sequence[State]:
+    """Let `holdfast work` do the ticket; it goes on if it was begun before. All runs that it took."""
     folder = os.path.join(place, "repository")
     await in_thread(lambda: lay(case.source, case.base, folder))
     words = ["work", put_file(os.path.join(place, "ticket.md"), case.ticket.encode())]
@@ -151,26 +152,25 @@ async def _worked(case: Case, hands: Hands, place: str, ground: Ground) -> None:
     env["GIT_CONFIG_GLOBAL"] = put_file(os.path.join(place, "gitconfig"), _WHO)
     done = await run(Command(argv=(*_HOLDFAST, *words), cwd=folder, env=env, confine="never"))
     put_file(os.path.join(place, "work.log"), done.stdout + done.stderr)
-    if done.code not in _WORKED:
+    runs = await in_thread(lambda: ground.look(folder, line_of(Ticket(case.name, case.name))))
+    if done.code not in _WORKED or not runs or str(runs[-1].status) in _OPEN:
         why = tail(done.stderr).strip() or f"it ended with {done.code or done.ended}"
         raise ProcessError(f"'holdfast work' did not work on '{case.name}': {why}")
+    return runs
 
 
 # --- the judgement -----------------------------------------------------------------------------------
 
 
-async def _judged(case: Case, place: str, ground: Ground) -> Result:
-    folder = os.path.join(place, "repository")
-    own = os.path.join(folder, ".git")
-    ticket = Ticket(case.name, case.name)
-    head = head_of(own, f"refs/heads/{branch_of(ticket)}")
-    why = "nothing was delivered"
+async def _judged(case: Case, runs: Sequence[State], place: str, ground: Ground) -> Result:
+    own = os.path.join(place, "repository", ".git")
+    head = head_of(own, f"refs/heads/{branch_of(Ticket(case.name, case.name))}")
+    why = f"nothing was delivered: {runs[-1].status}"
     if head:
         judged = os.path.join(place, "judged")
         await in_thread(lambda: borrow(own, head, judged))
         why = await _refuted(case, judged, ground)
         shutil.rmtree(judged, ignore_errors=True)
-    runs = await in_thread(lambda: ground.look(folder, line_of(ticket)))
     steps = [(name, step) for state in runs for name, step in state.steps.items()]
     cycles = [(name, step) for name, step in steps if name.startswith("cycle-") and step.attempts]
     spent = [state.spent for state in runs]
