@@ -2,7 +2,7 @@
 
 The words of the ticket are those of the commit, or of an issue that somebody names for it. The tests of the
 commit are the hidden ones. It counts only if they fail at the parent and pass at the commit, and if what
-everybody may run passes at both; all of that is seen by running them.
+everybody may run passes at both, also as it was before; all of that is seen by running them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.model.text import first_line, one_line
 from holdfast.process.room import put_file
 from holdfast.worker.bench.case import Case, Hands, is_test, key_of, on_files
 from holdfast.worker.bench.laying import borrow
-from holdfast.worker.bench.trial import Ground, no_case, said_by, tested
+from holdfast.worker.bench.trial import Ground, no_case, said_by, tested, tests_as_before
 from holdfast.worker.script import SCHEMA as SCRIPT
 from holdfast.worker.tools import in_thread
 
@@ -126,6 +126,11 @@ async def _unfit(case: Case, commit: str, folder: str, ground: Ground) -> str:
         done = await tested(command, folder, ground)
         if not done.success:
             return f"'{command}' fails at the commit itself: {said_by(done)}"
+    await in_thread(lambda: tests_as_before(case, folder))
+    for command in case.checks:  # a worker is held to them as they were
+        done = await tested(command, folder, ground)
+        if not done.success:
+            return f"'{command}' as it was before refutes the commit: {said_by(done)}"
     return ""
 
 

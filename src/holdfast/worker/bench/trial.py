@@ -194,7 +194,7 @@ async def _refuted(case: Case, folder: str, ground: Ground) -> str:
 
     Tests that the worker could see are brought back as they were: what it made of them decides nothing.
     """
-    await in_thread(lambda: _tests_as_before(case, folder))
+    await in_thread(lambda: tests_as_before(case, folder))
     await in_thread(lambda: put_hidden(case, folder))
     for kind, command in (("hidden", case.test), *(("visible", check) for check in case.checks)):
         done = await tested(command, folder, ground)
@@ -203,7 +203,8 @@ async def _refuted(case: Case, folder: str, ground: Ground) -> str:
     return ""
 
 
-def _tests_as_before(case: Case, folder: str) -> None:
+def tests_as_before(case: Case, folder: str) -> None:
+    """Bring the tests of a copy back to what they are at the base."""
     room = Room(case.source, folder)
     listed = ask(room, "ls-tree", "-r", "-z", "--full-tree", case.base)
     for row in filter(None, listed.split(b"\0")):
