@@ -71,6 +71,7 @@ COMMANDS = {
     "edit": "holdfast.cli.edit:edit",
     "work": "holdfast.cli.work:work",
     "tickets": "holdfast.cli.tickets:tickets",
+    "bench": "holdfast.cli.bench:bench",
 }
 PANELS = {
     "Start": (
@@ -117,7 +118,7 @@ PANELS = {
         "conflicts",
         "agents",
     ),
-    "Hands": ("work", "tickets", "edit", "code"),
+    "Hands": ("work", "tickets", "edit", "code", "bench"),
     "Connect": (
         "export",
         "import",
@@ -192,6 +193,7 @@ SHORT = {
     "work": "Do a ticket: work, check, commit on a branch of its own.",
     "tickets": "Show the tickets of this repository, clear up after them.",
     "edit": "Make an edit of files, all or nothing; preview it, take it back.",
+    "bench": "Measure who works on tickets: solved, cost, time.",
 }
 EXIT_CODES = """\b
 Exit codes:
