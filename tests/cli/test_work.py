@@ -224,6 +224,25 @@ def test_a_model_that_says_that_tests_pass_is_not_believed(project: Project) -> 
     assert "1 failed" in log["error"]
 
 
+@pytest.mark.req("C31", "E19")
+def test_a_check_that_runs_no_test_says_nothing(project: Project) -> None:
+    repository(project, {"a.py": "a = 1\n", "tests/test_a.py": "import unittest\n"})
+    played = script(
+        project, [[edit(block("a.py", "a = 1\n", "a = 2\n")), finish()], [finish()], [finish()]]
+    )
+    found = worked(project, "Change a", "--id", "a", "--script", played)
+    assert (found["exit"], found["head"]) == (1, None)
+    assert "ran no test" in log_of(found)["error"]
+
+
+def test_a_ticket_for_which_nothing_was_changed_leaves_no_branch(project: Project) -> None:
+    repository(project, TIDES)
+    played = script(project, [("read", {"path": "tides.py"}), finish()])
+    found = worked(project, "Nothing", "--id", "n", "--validate", "true", "--script", played)
+    assert (found["exit"], found["ready"], found["commits"]) == (1, True, [])
+    assert "holdfast/n" not in git(project, "branch")
+
+
 @pytest.mark.req("R135", "R145")
 def test_what_the_checks_refuse_is_mended_from_where_it_was(project: Project) -> None:
     repository(project, TIDES)

@@ -21,6 +21,8 @@ from holdfast.worker.detect import detect
         ({"tests/test_a.py": "import pytest"}, ["python3 -m pytest -q"]),
         ({"pyproject.toml": "[tool.pytest.ini_options]", "test_a.py": ""}, ["python3 -m pytest -q"]),
         ({"test_a.py": "import unittest"}, ["python3 -m unittest"]),
+        ({"tests/test_a.py": ""}, ["python3 -m unittest discover -s tests"]),
+        ({"tests/test_a.py": "", "tests/__init__.py": ""}, ["python3 -m unittest"]),
         ({"Makefile": "all:\n\ntest: all\n\ttrue\n"}, ["make test"]),
         ({"Makefile": "test:\n", "go.mod": ""}, ["go test ./..."]),
         ({"a.txt": ""}, []),

@@ -52,6 +52,10 @@ def bench() -> None:
 @click.option(
     "--script", metavar="FILE", help=f"Play this script; '{REFERENCE}' plays each ticket's own."
 )
+@click.option("--agent", metavar="WORDS", help="A coding agent works: a preset, acp:…, a command.")
+@click.option(
+    "--secret", "secrets", multiple=True, metavar="NAME", help="A variable that the agent may see."
+)
 @click.option("--history", metavar="GIT_DIR", help="Take tickets from commits of this history.")
 @click.option("--count", "wanted", type=click.IntRange(1), default=10, help="Of a history (10).")
 @click.option("--tries", type=click.IntRange(1), default=50, help="Commits looked into (50).")
@@ -75,6 +79,8 @@ def bench() -> None:
 def worker(
     model: str | None,
     script: str | None,
+    agent: str | None,
+    secrets: tuple[str, ...],
     history: str | None,
     wanted: int,
     tries: int,
@@ -101,7 +107,7 @@ def worker(
     """
     if history is None and (test or check or issues):
         raise UsageError("--test, --check and --issues are about a history", hint="--history DIR")
-    hands = None if only_list else _hands(model, script, yes=yes)
+    hands = None if only_list else _hands(model, script, agent, secrets, yes=yes)
     with _place(place) as folder:
         wishes = wire.Wishes(network=network, sandbox=not no_sandbox, written_here=False)
         ground = _ground(folder, wishes, seconds)
@@ -195,12 +201,17 @@ async def _of_history(
     return cases, dropped
 
 
-def _hands(model: str | None, script: str | None, *, yes: bool) -> Hands:
+def _hands(
+    model: str | None, script: str | None, agent: str | None, secrets: Sequence[str], *, yes: bool
+) -> Hands:
     from holdfast.worker.bench.case import Hands
     from holdfast.worker.script import read_script
 
-    if model and script:
-        raise UsageError("--model and --script contradict each other")
+    if sum(map(bool, (model, script, agent))) > 1:
+        raise UsageError("--model, --script and --agent contradict each other")
+    if agent:
+        shown = [word for name in secrets for word in ("--secret", name)]
+        return Hands(f"agent {agent}", ("--agent", agent, *shown))
     if script == REFERENCE:
         return Hands(REFERENCE, script=lambda case: case.reference)
     if script:
@@ -209,7 +220,8 @@ def _hands(model: str | None, script: str | None, *, yes: bool) -> Hands:
         return Hands(f"script {os.path.basename(script)}", script=lambda _: text)
     if not model:
         raise UsageError(
-            "nobody said who works", hint=f"--model provider:name, or --script {REFERENCE}"
+            "nobody said who works",
+            hint=f"--model provider:name, --agent WORDS or --script {REFERENCE}",
         )
     known = wire.market.known_models(os.getcwd()).names.get(model, model)
     if ":" not in known:

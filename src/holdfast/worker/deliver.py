@@ -91,7 +91,8 @@ class DeliverGenerator:
         head, nodes, text = self._attributed(
             replace(desk, tree=tree), ticket, made, done, head, trailers
         )
-        _deliver(tree, branch_of(ticket), head, before)
+        if head != terms.base:
+            _deliver(tree, branch_of(ticket), head, before)
         mark_green(tree, why=f"{job.step.id} of {ticket.id}")
         ready = bool(made["ready"])
         more = (
@@ -130,6 +131,8 @@ class DeliverGenerator:
         found = _evidence(said, done)
         attribute(tree, found)
         text = text_of(tree)
+        if not done and not said:  # nothing to tell of any node
+            return head, [], text
         write_tree(desk.folder, path, text)
         desk.stir()
         try:

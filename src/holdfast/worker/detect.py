@@ -63,6 +63,11 @@ def _python(folder: str) -> Check | None:
     )
     if uses_pytest:
         return Check("python3 -m pytest -q", "it has tests for pytest")
+    place = os.path.dirname(tests[0])
+    if place and not _has(
+        folder, f"{place}/__init__.py"
+    ):  # no package: it is not looked into by itself
+        return Check(f"python3 -m unittest discover -s {place}", f"it has tests: {tests[0]}")
     return Check("python3 -m unittest", f"it has tests: {tests[0]}")
 
 

@@ -7,6 +7,7 @@ that, and nothing that a model says, is what "tests pass" means.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from holdfast.edits.scope import outside
@@ -26,6 +27,7 @@ from holdfast.worker.noting import noted
 from holdfast.worker.plan import told
 from holdfast.worker.tools import in_thread, run_in
 
+_NOTHING = re.compile(rb"^Ran 0 tests in |^# tests 0$", re.MULTILINE)  # unittest, node
 _COULD_NOT_RUN = frozenset({126, 127})
 
 
@@ -92,11 +94,11 @@ class BranchGuard:
         return {}
 
     async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
-        del job
         told_of = json.loads(candidate.content)
         found = await in_thread(lambda: {row.name: row.oid for row in branches(self._client)})
         name, head = told_of["branch"], told_of["head"]
-        if found.get(name) == head:
+        is_nothing = name not in found and head == told(job.step)[1].base
+        if found.get(name) == head or is_nothing:
             return Verdict("accept", guard.name)
         return Verdict("reject", guard.name, f"branch '{name}' is not at {head}")
 
@@ -123,9 +125,11 @@ def _counts(found: Report) -> dict[str, Json]:
 
 
 def _verdict(guard: Guard, command: str, done: Completed) -> Verdict:
+    output = done.stdout + done.stderr
+    if done.success and _NOTHING.search(output):
+        return Verdict("reject", guard.name, f"'{command}' ran no test, so it says nothing")
     if done.success:
         return Verdict("accept", guard.name)
-    output = done.stdout + done.stderr
     if done.ended != "exited" or done.code in _COULD_NOT_RUN:
         how = f"exit code {done.code}" if done.ended == "exited" else done.ended.replace("_", " ")
         raise GuardBroken(f"'{command}' gave no verdict: {how}\n{tail(output)}".strip())
