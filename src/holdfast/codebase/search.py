@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -28,6 +29,7 @@ MOST_BYTES = 64 << 20  # of an answer; whoever asks for more should ask more nar
 LONGEST = 2_000  # signs of a line that are shown
 _HEAD = 8_000
 _FEW = 5  # notes
+_MATCH = b":"  # the sign of a line that matches
 _RECORD = re.compile(rb"([^\0]*)\0(\d+)([:-])([^\n]*)(?:\n|\Z)")
 _BINARY = re.compile(rb"^[^\0\n]*: binary file matches \(found [^\n]*\n", re.MULTILINE)
 _KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME")  # a global gitignore is named there
@@ -124,7 +126,7 @@ def inside(root: str, path: str) -> str:
 
 
 def _by_ripgrep(root: str, query: Query, program: str) -> Hits:
-    command = [program, *_words(query)]
+    command, since = [program, *_words(query)], time.time()
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     try:
         with (
@@ -153,7 +155,7 @@ def _by_ripgrep(root: str, query: Query, program: str) -> Hits:
     notes = tuple(complaints.strip().splitlines()[:_FEW]) if said else ()
     if cut:
         said = said[: said.rfind(b"\n") + 1]  # the last line may not be whole
-    return _gathered(root, said, query, cut=cut, notes=notes)
+    return _gathered(root, said, query, since, cut=cut, notes=notes)
 
 
 def _complaint(text: str) -> str:
@@ -193,31 +195,33 @@ def _words(query: Query) -> Iterator[str]:
     yield from (f"./{path}" for path in query.paths or ("",))
 
 
-def _gathered(root: str, said: bytes, query: Query, *, cut: bool, notes: tuple[str, ...]) -> Hits:
+def _gathered(
+    root: str, said: bytes, query: Query, since: float, *, cut: bool, notes: tuple[str, ...]
+) -> Hits:
     """Records are a path, NUL, a number, a sign, a line; those of one file stand together."""
     if query.paths:  # files that are named are looked into even if they are no text
         said = _BINARY.sub(b"", said)
     by_name: dict[bytes, list[Record]] = {}
     for name, number, sign, text in _RECORD.findall(said):
-        by_name.setdefault(name, []).append(Record(int(number), sign == b":", text))
+        by_name.setdefault(name, []).append((number, sign, text))
     by_file: dict[str, list[Record]] = {}
     for name, records in by_name.items():  # a path that is asked for twice may be told by two names
         path = os.fsdecode(name.removeprefix(b"./").removeprefix(b"./"))
         by_file.setdefault(path, []).extend(records)
-    lost = untrue(root, by_file)
+    lost = untrue(root, by_file, since)
     notes += tuple(f"{path}: changed while it was searched" for path in lost[:_FEW])
     lines: list[Line] = []
     counts: dict[str, int] = {}
     total = 0
     for path in sorted(by_file.keys() - set(lost), key=os.fsencode):
         records = by_file[path]
-        counts[path] = sum(record.is_match for record in records)
-        for number, is_match, text in records if total < query.limit else ():
-            total += is_match
+        counts[path] = sum(sign == _MATCH for _, sign, _ in records)
+        for number, sign, text in records if total < query.limit else ():
+            total += sign == _MATCH
             if total > query.limit:
                 break
             shown = text[: 4 * LONGEST].decode("utf-8", "replace")
-            lines.append(Line(path, number, _shortened(shown), is_match))
+            lines.append(Line(path, int(number), _shortened(shown), sign == _MATCH))
         total = sum(counts.values())
     return Hits(tuple(lines), counts, total, cut=cut, notes=notes)
 
