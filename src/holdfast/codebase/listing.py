@@ -16,6 +16,7 @@ from holdfast.errors import ProcessError, UsageError
 from holdfast.gitrepo.git import git
 from holdfast.model.glob import is_steep
 from holdfast.process.gitplaces import top_of
+from holdfast.process.inside import open_regular
 
 NEVER = frozenset({".git", ".holdfast"})
 _DEEPEST = 8  # submodules within submodules
@@ -104,11 +105,8 @@ def _walk(root: str, left_out: list[tuple[str, str]]) -> Iterator[str]:
 def _rules_in(root: str, place: str, left_out: list[tuple[str, str]]) -> Rules:
     path = os.path.join(root, place, ".gitignore")
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, encoding="utf-8", errors="replace") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return []
-            lines = file.read(_LARGEST_RULES).splitlines()
+        with open_regular(path) as file:
+            lines = file.read(_LARGEST_RULES).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
     steep = [line for line in lines if is_steep(line)]
