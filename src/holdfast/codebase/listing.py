@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
@@ -22,6 +23,7 @@ NEVER = frozenset({".git", ".holdfast"})
 _DEEPEST = 8  # submodules within submodules
 _LARGEST_RULES = 1 << 20
 _SECONDS = 60.0  # git waits for ever where a `.gitignore` is a pipe
+_RULES = frozenset({".gitignore", ".ignore", ".rgignore"})
 
 Rules = list[tuple[str, Callable[[str], bool | None]]]
 
@@ -114,6 +116,30 @@ def _rules_in(root: str, place: str, left_out: list[tuple[str, str]]) -> Rules:
         left_out.append((f"{place}/.gitignore" if place else ".gitignore", "rules with many stars"))
     spec = GitIgnoreSpec.from_lines(line for line in lines if not is_steep(line))
     return [(place, lambda inside: spec.check_file(inside).include)]
+
+
+def odd_rules(root: str) -> str:
+    """A file of rules, at any depth or above, that is a link or no file at all; '' if there is none.
+
+    Programs that read such rules would follow it, or wait for ever.
+    """
+    above = [os.path.join(place, name) for place in Path(root).parents for name in _RULES]
+    for place in filter(os.path.lexists, above):
+        if not stat.S_ISREG(os.lstat(place).st_mode):
+            return place
+    waiting = [root]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name not in NEVER:
+                            waiting.append(entry.path)
+                    elif entry.name in _RULES and not entry.is_file(follow_symlinks=False):
+                        return os.path.relpath(entry.path, root)
+        except OSError:
+            continue
+    return ""
 
 
 def _ignored(rules: Rules, path: str) -> bool:
