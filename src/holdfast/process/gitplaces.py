@@ -87,8 +87,9 @@ def obeyed_in(folder: str) -> list[str]:
         try:
             place = _git_dir(top)
             common = common_of(top)
-        except OSError:
-            continue  # nothing is checked out there
+        except OSError:  # nothing is checked out there
+            found |= {f"{top}/.git"} if os.path.isdir(top) and is_within(top, folder) else set()
+            continue
         found |= {one for one in (f"{top}/.git", place, common) if is_within(one, folder)}
         inner = (os.path.join(top, path) for path in submodules_in(place, common))
         pending += [one for one in inner if is_within(one, folder) or is_within(folder, one)]
