@@ -101,7 +101,9 @@ CHANGE = (
 )
 
 
-DEEP = "n=0; while [ $n -lt 70 ]; do mkdir -p {0}; cd {0}; n=$((n+1)); done".format("d/" * 40)
+DEEP = (
+    f"for n in $(seq 25); do mkdir {'d' * 200}; cd {'d' * 200}; done"  # longer than a path may be
+)
 
 
 def tried(project: Path, script: str, require_part: Callable[[str], str]) -> Trial:
