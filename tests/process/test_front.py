@@ -101,9 +101,8 @@ CHANGE = (
 )
 
 
-DEEP = (
-    f"for n in $(seq 25); do mkdir {'d' * 200}; cd {'d' * 200}; done"  # longer than a path may be
-)
+LONG = "d" * 200  # so many levels of it are longer than a path may be
+DEEP = f"python3 -c 'import os; [(os.mkdir(x), os.chdir(x)) for x in [\"{LONG}\"] * 25]'"
 
 
 def tried(project: Path, script: str, require_part: Callable[[str], str]) -> Trial:

@@ -102,7 +102,7 @@ class Imports:
                 raise fault from error
             return None
         source = _parse(content, is_python=path.endswith(".py"))
-        if time.time_ns() - found.st_mtime_ns > SETTLED_NS:
+        if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > SETTLED_NS:
             self._sources[path] = (key, source)
         return source
 
