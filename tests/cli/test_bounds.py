@@ -230,7 +230,7 @@ def test_a_link_out_of_the_project_is_read_by_no_model(project: Project) -> None
     project.plan({"a": {**OPEN, "prompt": "sum it up", "inputs": ["notes/*.md"]}})
     with market(project, "done") as shop:
         run = project.run("--yes")
-        assert (run.code, run.codes["a"], shop.asked) == (1, "call_refused", [])
+        assert (run.code, run.codes["a"], shop.asked) == (1, "command_failed", [])
 
 
 def test_an_answer_purged_since_is_asked_for_again(project: Project) -> None:

@@ -98,6 +98,7 @@ def test_symbols_are_found_by_name_beginning_kind_and_file(project: Project, roo
     assert project.ok("code", "symbols", "Session").out == (
         "app/session.py:3  class  class Session\n"
     )
+    assert project.call("code", "symbols", "Session\udcff").code == 1
     methods = project.ok("code", "symbols", "--kind", "method", "--json").json
     assert [one["name"] for one in methods["symbols"]] == ["open", "read"]
     assert methods["symbols"][0]["scope"] == "Session"

@@ -1,5 +1,6 @@
 """Commands of plans run in a sandbox: what they cannot do, what a person may grant, what is told."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -162,38 +163,90 @@ def test_git_reads_in_a_step_and_what_it_runs_stays_as_it_was(alone: Project, tr
     assert files_of(Path(alone.root) / ".git") == before
 
 
-def test_a_step_makes_no_repository_of_a_submodule(alone: Project) -> None:
-    library = Path(alone.root).parent / "library"
-    library.mkdir()
-    for args in (
-        ["init", "-q"],
-        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"],
-    ):
-        subprocess.run(["git", *args], cwd=library, check=True)
+def repository(folder: Path) -> Path:
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    commit = ["commit", "-q", "--allow-empty", "-m", "one"]
+    subprocess.run(["git", *who, *commit], cwd=folder, check=True)
+    return folder
+
+
+def plain(alone: Project, library: Path) -> None:
+    """A submodule as git adds it."""
     git(alone, "init", "-q", ".")
-    git(
-        alone,
-        "-c",
-        "protocol.file.allow=always",
-        "submodule",
-        "--quiet",
-        "add",
-        str(library),
-        "deep/lib",
-    )
-    pointer = alone.read("deep/lib/.git")
+    git(alone, *FROM_FILES, "submodule", "--quiet", "add", str(library), "deep/lib")
+
+
+def embedded(alone: Project, library: Path) -> None:
+    """A repository of its own that was added as it was, to an index of the newest form."""
+    git(alone, "init", "-q", ".")
+    shutil.copytree(library, Path(alone.root, "deep/lib"))
+    for name in ("deep/a", "deep/kb", "deep/z"):
+        alone.write(name, "x")
+    git(alone, "-c", "advice.addEmbeddedRepo=false", "add", "deep")
+    git(alone, "update-index", "--index-version", "4")
+
+
+def nested(alone: Project, library: Path) -> None:
+    """A submodule of a submodule."""
+    outer = repository(library.parent / "outer")
+    command = ["git", *FROM_FILES, "submodule", "--quiet", "add", str(library), "lib"]
+    subprocess.run(command, cwd=outer, check=True)
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", *who, "commit", "-qm", "two"], cwd=outer, check=True)
+    git(alone, "init", "-q", ".")
+    git(alone, *FROM_FILES, "submodule", "--quiet", "add", str(outer), "deep")
+    git(alone, *FROM_FILES, "submodule", "--quiet", "update", "--init", "--recursive")
+
+
+def linked(alone: Project, library: Path) -> None:
+    """The project is a worktree of another repository."""
+    main = repository(library.parent / "main")
+    Path(alone.root).rmdir()
+    command = ["git", "worktree", "add", "--quiet", "-b", "side", str(alone.root)]
+    subprocess.run(command, cwd=main, check=True)
+    git(alone, *FROM_FILES, "submodule", "--quiet", "add", str(library), "deep/lib")
+
+
+def separate(alone: Project, library: Path) -> None:
+    """The git directory lies elsewhere in the project; the submodule is checked out in part."""
+    git(alone, "init", "-q", "--separate-git-dir", str(Path(alone.root, "kept.git")), ".")
+    git(alone, *FROM_FILES, "submodule", "--quiet", "add", str(library), "deep/lib")
+    git(alone, "-C", "deep/lib", "config", "extensions.worktreeConfig", "true")
+    git(alone, "-C", "deep/lib", "config", "--unset", "core.worktree")
+    place = str(Path(alone.root, "deep/lib"))
+    git(alone, "-C", "kept.git/modules/deep/lib", "config", "--worktree", "core.worktree", place)
+
+
+def above(alone: Project, library: Path) -> None:
+    """The project is a folder of a repository."""
+    top = repository(Path(alone.root).parent)
+    inner = os.path.relpath(Path(alone.root, "deep/lib"), top)
+    command = ["git", *FROM_FILES, "submodule", "--quiet", "add", str(library), inner]
+    subprocess.run(command, cwd=top, check=True)
+
+
+FROM_FILES = ("-c", "protocol.file.allow=always")
+
+
+@pytest.mark.parametrize("lay", [plain, embedded, nested, linked, separate, above])
+def test_a_step_makes_no_repository_of_a_submodule(
+    alone: Project, lay: Callable[[Project, Path], None], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lay(alone, repository(tmp_path_factory.mktemp("given") / "library"))
     tricks = [
         "rm -rf deep/lib/.git",
         "mv deep/lib deep/other",
         "mv deep other",
         "git init -q deep/lib",
         "git -C deep/lib config core.fsmonitor 'touch /x'",
+        "git config core.fsmonitor 'touch /x'",
     ]
     alone.plan({"a": {"shell": f"echo x > deep/lib/x; {'; '.join(tricks)}; exit 0"}})
     assert alone.run().states == {"a": "done"}
-    assert alone.read("deep/lib/.git") == pointer
     assert alone.read("deep/lib/x") == "x\n"
-    assert "fsmonitor" not in git(alone, "-C", "deep/lib", "config", "--list")
+    for folder in (".", "deep/lib"):
+        assert "fsmonitor" not in git(alone, "-C", folder, "config", "--list")
 
 
 def test_a_git_directory_behind_a_link_is_read_only(alone: Project) -> None:

@@ -51,15 +51,13 @@ def test_an_edit_of_a_transitive_import_changes_the_identity(project: Project) -
     assert imports.of_module("mod", str(project.root)) != before
 
 
-def test_an_old_file_is_parsed_once_and_again_when_its_stat_changes(project: Project) -> None:
+def test_a_change_is_seen_whatever_time_its_file_tells(project: Project) -> None:
     place = project.write("mod.py", "X = 1")
     os.utime(place, ns=(10**18, 10**18))
     imports = Imports()
     before = imports.of_module("mod", str(project.root))
     place.write_text("X = 2")
     os.utime(place, ns=(10**18, 10**18))
-    assert imports.of_module("mod", str(project.root)) == before, "the same stat: not read again"
-    os.utime(place, ns=(10**18 + 1, 10**18 + 1))
     assert imports.of_module("mod", str(project.root)) != before
 
 

@@ -101,6 +101,10 @@ CHANGE = (
 )
 
 
+LONG = "d" * 200  # so many levels of it are longer than a path may be
+DEEP = f"python3 -c 'import os; [(os.mkdir(x), os.chdir(x)) for x in [\"{LONG}\"] * 25]'"
+
+
 def tried(project: Path, script: str, require_part: Callable[[str], str]) -> Trial:
     require_part("bubblewrap")
     trial = Trial(str(project), str(project.parent / "copy"))
@@ -145,17 +149,21 @@ def test_a_commit_keeps_the_modes_of_files(
     project: Path, require_part: Callable[[str], str]
 ) -> None:
     modes = {"key": 0o600, "shared": 0o664, "tool": 0o700, "swapped": 0o600, "shut": 0o644}
+    (project / "kept").chmod(0o644)
     for name, mode in modes.items():
         (project / name).write_text("k\n")
         (project / name).chmod(mode)
     script = (
         f"for f in {' '.join(modes)}; do echo more >> $f; done; chmod 600 shut; chmod +x shared; "
-        "cp swapped new; chmod 644 new; mv -f new swapped; (umask 077; echo s > secret)"
+        "cp swapped new; chmod 644 new; mv -f new swapped; (umask 077; echo s > secret); "
+        "chmod 640 kept; chmod 666 changed"
     )
     trial = tried(project, script, require_part)
     commit(trial, journal_dir=str(project.parent / "journal"), key="t1")
     after = {name: (project / name).stat().st_mode & 0o777 for name in (*modes, "secret")}
     assert after == modes | {"shared": 0o775, "shut": 0o600, "secret": 0o600}
+    assert (project / "kept").stat().st_mode & 0o777 == 0o640
+    assert "changed" not in {change.path for change in trial.changes()}
 
 
 def test_an_aborted_trial_leaves_nothing(project: Path, require_part: Callable[[str], str]) -> None:
@@ -178,7 +186,8 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
 
 
 @pytest.mark.parametrize(
-    "script", ["ln -s /etc made", "ln -sf /etc link", "mkfifo pipe", "ln kept hard"]
+    "script",
+    ["ln -s /etc made", "ln -sf /etc link", "mkfifo pipe", "ln kept hard", "rm link", DEEP],
 )
 def test_links_and_special_files_are_never_taken_over(
     project: Path, script: str, require_part: Callable[[str], str]
@@ -189,6 +198,8 @@ def test_links_and_special_files_are_never_taken_over(
     with pytest.raises(EditError, match="cannot be taken over"):
         commit(trial, journal_dir=str(project.parent / "journal"), key="t1")
     assert files(project) == before
+    trial.drop()
+    assert not (project.parent / "copy").exists()
 
 
 # --- Landlock -------------------------------------------------------------------------------------

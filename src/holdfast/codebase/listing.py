@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
@@ -16,11 +17,13 @@ from holdfast.errors import ProcessError, UsageError
 from holdfast.gitrepo.git import git
 from holdfast.model.glob import is_steep
 from holdfast.process.gitplaces import top_of
+from holdfast.process.inside import open_regular
 
 NEVER = frozenset({".git", ".holdfast"})
 _DEEPEST = 8  # submodules within submodules
 _LARGEST_RULES = 1 << 20
 _SECONDS = 60.0  # git waits for ever where a `.gitignore` is a pipe
+_RULES = frozenset({".gitignore", ".ignore", ".rgignore"})
 
 Rules = list[tuple[str, Callable[[str], bool | None]]]
 
@@ -104,11 +107,8 @@ def _walk(root: str, left_out: list[tuple[str, str]]) -> Iterator[str]:
 def _rules_in(root: str, place: str, left_out: list[tuple[str, str]]) -> Rules:
     path = os.path.join(root, place, ".gitignore")
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, encoding="utf-8", errors="replace") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return []
-            lines = file.read(_LARGEST_RULES).splitlines()
+        with open_regular(path) as file:
+            lines = file.read(_LARGEST_RULES).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
     steep = [line for line in lines if is_steep(line)]
@@ -116,6 +116,30 @@ def _rules_in(root: str, place: str, left_out: list[tuple[str, str]]) -> Rules:
         left_out.append((f"{place}/.gitignore" if place else ".gitignore", "rules with many stars"))
     spec = GitIgnoreSpec.from_lines(line for line in lines if not is_steep(line))
     return [(place, lambda inside: spec.check_file(inside).include)]
+
+
+def odd_rules(root: str) -> str:
+    """A file of rules, at any depth or above, that is a link or no file at all; '' if there is none.
+
+    Programs that read such rules would follow it, or wait for ever.
+    """
+    above = [os.path.join(place, name) for place in Path(root).parents for name in _RULES]
+    for place in filter(os.path.lexists, above):
+        if not stat.S_ISREG(os.lstat(place).st_mode):
+            return place
+    waiting = [root]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name not in NEVER:
+                            waiting.append(entry.path)
+                    elif entry.name in _RULES and not entry.is_file(follow_symlinks=False):
+                        return os.path.relpath(entry.path, root)
+        except OSError:
+            continue
+    return ""
 
 
 def _ignored(rules: Rules, path: str) -> bool:

@@ -16,10 +16,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.codebase.languages import LANGUAGES, names_of, suffixes_of
-from holdfast.codebase.listing import NEVER
+from holdfast.codebase.listing import NEVER, odd_rules
 from holdfast.codebase.sources import Directory
 from holdfast.codebase.truth import Record, untrue
 from holdfast.errors import ProcessError, UsageError
@@ -85,6 +85,9 @@ def search(root: str, query: Query, program: str | None = None) -> Hits:
         raise UsageError(f"there is no directory '{root}'")
     query = _checked(root, query)
     found = ripgrep() if program is None else program
+    if found and (odd := odd_rules(root)):
+        note = f"{odd}: no file, so ripgrep, which would read it, was not asked"
+        return replace(_by_python(root, query), notes=(note,))
     return _by_ripgrep(root, query, found) if found else _by_python(root, query)
 
 
@@ -116,6 +119,8 @@ def inside(root: str, path: str) -> str:
         raise UsageError(f"'{path}' is not beneath '{root}'", hint="-C DIR works in another place")
     if not os.path.exists(whole):
         raise UsageError(f"there is no file or directory '{path}'")
+    if not os.path.isdir(whole) and not os.path.isfile(whole):
+        raise UsageError(f"'{path}' is neither a file nor a directory")
     found = os.path.relpath(whole, root)
     if not NEVER.isdisjoint(found.split("/")):
         raise UsageError(f"'{path}' is never looked into")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from holdfast.codebase.facts import Symbol
@@ -21,6 +22,7 @@ def find_symbols(
 
     A name may have a scope before it: `Session.open`. A name all in small letters also finds capitals.
     """
+    name = name and os.fsencode(name).decode("utf-8", "replace")  # as names are kept
     scope, dot, last = (name or "").rpartition(".")
     globs = [glob_regex(glob) for glob in files]
     return [

@@ -25,6 +25,7 @@ from holdfast.model.changeset import Change
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.glob import parents
 from holdfast.ports import File
+from holdfast.process.inside import open_regular
 from holdfast.process.removal import remove_folder
 from holdfast.process.room import MAX_ARTIFACT_BYTES
 
@@ -290,8 +291,7 @@ def _stamp(found: os.stat_result) -> tuple[int, ...]:
 
 
 def _hash(path: str) -> Digest:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
+    with open_regular(path) as file:
         return Digest(hashlib.file_digest(file, "sha256").hexdigest())
 
 

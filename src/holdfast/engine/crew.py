@@ -23,7 +23,7 @@ from holdfast.engine.places import Places
 from holdfast.engine.result import Result
 from holdfast.engine.worktrees import given_worktree
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError
+from holdfast.errors import AttemptError, EditError
 from holdfast.model.digest import Json
 from holdfast.model.event import AttemptStarted
 from holdfast.model.handoff import Handoff
@@ -136,6 +136,8 @@ class Crew:
             outcome = Outcome("lost", INTERRUPTED)
         except AttemptError as error:  # it cannot be given what it should be: nothing was started
             outcome = Outcome("failed", error.reason, feedback=error.message)
+        except EditError as error:  # as above: a file of the project that nobody may read
+            outcome = Outcome("failed", "command_failed", feedback=error.message)
         except BaseException as error:  # noqa: BLE001 - an engine that cannot run attempts is over
             self._fail(error)
             return

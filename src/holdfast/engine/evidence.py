@@ -6,29 +6,27 @@ any more is never an error. Files that hold secrets, or usually do, are left out
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from stat import S_ISREG
 
 from holdfast.core.causes import FILE_PARTS, Mark, Piece, counted, files_in, only, pieces_of
 from holdfast.core.changes import Change
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
-from holdfast.errors import IntegrityError
+from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Form, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import Reason
 from holdfast.model.plan import Step
 from holdfast.model.secret import holds
 from holdfast.ports import Store
+from holdfast.process.inside import read_inside
 
 EACH = 64 * 1024
 TOGETHER = 1024 * 1024
 MOST_FILES = 500  # that are looked at for one step
 MOST_COUNTED = 5
 MOST_DONE = 100
-_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _PRIVATE = re.compile(
     r"(^|/)(\.env(\.[^/]*)?|\.netrc|\.npmrc|\.pypirc|id_(rsa|dsa|ecdsa|ed25519)"
     r"|(credentials?|secrets?)(\.[^/]*)?|[^/]*\.(pem|key|p12|pfx|jks|kdbx))\Z",
@@ -165,25 +163,10 @@ class Texts:
 
 def read_small(root: str, path: str) -> bytes | None:
     """A small file of the project; None if it is large, special, elsewhere, or not there."""
-    top = os.path.realpath(root)
-    place = os.path.realpath(os.path.join(top, path))
-    if not place.startswith(top + os.sep):
-        return None
     try:
-        handle = os.open(place, _OPEN)
-    except OSError:
+        return read_inside(root, path, EACH).content
+    except (HoldfastError, OSError):
         return None
-    try:
-        status = os.fstat(handle)
-        if not S_ISREG(status.st_mode) or status.st_size > EACH:
-            return None
-        with open(handle, "rb", closefd=False) as file:
-            content = file.read(EACH + 1)
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
-    return content if len(content) <= EACH else None
 
 
 def is_text(content: bytes) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
 from holdfast.ports import Candidate
+from holdfast.process.inside import open_inside
 
 
 def furnish(folder: str, root: str, seen: Mapping[str, Json]) -> None:
@@ -28,13 +30,31 @@ def named_in(seen: Mapping[str, Json]) -> Iterator[str]:
 
 
 def copy_into(folder: str, root: str, path: str) -> None:
-    """Copy one file or directory of the project to the same path in another place."""
-    source, target = os.path.join(root, path), os.path.join(folder, path)
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    if os.path.isdir(source):
-        shutil.copytree(source, target, dirs_exist_ok=True)
-    else:
-        shutil.copy2(source, target)
+    """Copy one file or directory of the project to the same path in another place; what is gone is left out.
+
+    EditError if something there leads out of the project.
+    """
+    for inner in _files_at(root, path):
+        target = os.path.join(folder, inner)
+        with suppress(FileNotFoundError, NotADirectoryError), open_inside(root, inner) as source:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "wb") as file:
+                shutil.copyfileobj(source, file)
+            found = os.fstat(source.fileno())
+            os.chmod(target, found.st_mode & 0o777)
+            os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _files_at(root: str, path: str) -> Iterator[str]:
+    """A path of the project, or all files beneath it; links to directories are not entered."""
+    pending = [path]
+    while pending:
+        place = pending.pop()
+        full = os.path.join(root, place)
+        if os.path.isdir(full) and not os.path.islink(full):
+            pending += [f"{place}/{name}" for name in os.listdir(full)]
+        elif os.path.isfile(full):
+            yield place
 
 
 def lay_out(folder: str, step: Step, candidate: Candidate) -> None:

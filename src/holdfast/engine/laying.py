@@ -15,6 +15,8 @@ from holdfast.engine.world import World
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Candidate
+from holdfast.process.inside import read_inside
+from holdfast.process.room import MAX_ARTIFACT_BYTES
 
 
 class Laid(NamedTuple):
@@ -47,8 +49,7 @@ class Layer:
     def worktree(self, step: Step, copy: Copy, seen: Mapping[str, Json]) -> None:
         """Lay over the files of a commit: declared inputs, and what the steps above left in the project."""
         for path in named_in(seen):
-            for laid in self._in_project(path):
-                self._put(copy, laid)
+            self._put(copy, self._present(path))
         for above in self._taker.above(step.id):
             for laid in self._changes_of(above):
                 self._put(copy, laid)
@@ -87,19 +88,10 @@ class Layer:
                 yield self._present(change.path)
 
     def _present(self, path: str) -> Laid:
-        full = os.path.join(self._world.root, path)
-        if not os.path.isfile(full):
+        try:
+            return Laid(path, *read_inside(self._world.root, path, MAX_ARTIFACT_BYTES))
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return Laid(path, None)
-        with open(full, "rb") as file:
-            return Laid(path, file.read(), bool(os.fstat(file.fileno()).st_mode & 0o100))
-
-    def _in_project(self, path: str) -> Iterator[Laid]:
-        full = os.path.join(self._world.root, path)
-        if not os.path.isdir(full):
-            yield self._present(path)
-            return
-        for name in sorted(os.listdir(full)):
-            yield from self._in_project(f"{path}/{name}")
 
 
 def _is_file(path: str) -> bool:

@@ -33,6 +33,7 @@ from holdfast.model.glob import parents
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.model.secret import holds
 from holdfast.ports import File, Store
+from holdfast.process.inside import open_inside
 
 SMALL = 16 * 1024
 
@@ -148,9 +149,7 @@ class Outputs:
         return next(above, path)
 
     def _chunks(self, path: str) -> Iterator[bytes]:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(os.path.join(self._root, path), flags)
-        with open(descriptor, "rb") as file:
+        with open_inside(self._root, path) as file:
             while piece := file.read(1 << 20):
                 yield piece
 

@@ -11,14 +11,14 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from stat import S_ISREG
 from typing import NamedTuple, cast
 
 from holdfast.engine.walk import matching
-from holdfast.errors import EditError, outside_fault
+from holdfast.errors import EditError
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.plan import IN_REF, Plan, Step, StepId
 from holdfast.ports import Identifies, IgnoreRules, Stat, Store
+from holdfast.process.inside import open_inside
 
 Page = Callable[[Step], Digest | None]
 SETTLED_NS = 100_000_000
@@ -150,25 +150,20 @@ class Survey:
         return [digest, executable] if target is None else [digest, executable, target]
 
     def digest(self, path: str) -> tuple[Digest | None, bool]:
-        """Digest of a project file now; None if it is not there. Links are followed."""
-        full = os.path.join(self._root, path)
+        """Digest of a project file now; None if it is not there. Links are followed inside of the project."""
+        known = self._digests.get(path) or self._store.stats([path]).get(path)
+        if known is not None and known[0] == _lying(os.path.join(self._root, path)):
+            self._digests[path] = known
+            return known[1], known[2]
         try:
-            before = os.stat(full)
-            if not S_ISREG(before.st_mode):
-                raise EditError(f"'{path}' is not a regular file")
-            stat = _stat(before)
-            known = self._digests.get(path) or self._store.stats([path]).get(path)
-            if known is not None and known[0] == stat:
-                self._digests[path] = known
-                return known[1], known[2]
-            with open(full, "rb") as file:
+            with open_inside(self._root, path) as file:
+                stat = _stat(os.fstat(file.fileno()))
                 digest = Digest(hashlib.file_digest(file, "sha256").hexdigest())
                 after = os.fstat(file.fileno())
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError):
             return None, False
-        except OSError as error:
-            fault = outside_fault(error)
-            raise fault or EditError(f"cannot read '{path}': {error.strerror}") from error
+        except IsADirectoryError as error:
+            raise EditError(f"'{path}' is not a regular file") from error
         executable = bool(after.st_mode & 0o100)
         settled = time.time_ns() - max(stat.mtime_ns, stat.ctime_ns) > SETTLED_NS
         if settled and _stat(after) == stat:
@@ -190,6 +185,14 @@ def env_digest(name: str) -> str | None:
     """Digest of an environment variable's value; None if it is not set."""
     value = os.environ.get(name)
     return None if value is None else digest_bytes(value.encode("utf-8", "surrogateescape"))
+
+
+def _lying(full: str) -> Stat | None:
+    """The stamp of what lies at a path itself; None if nothing does."""
+    try:
+        return _stat(os.lstat(full))
+    except OSError:
+        return None
 
 
 def _stat(status: os.stat_result) -> Stat:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from holdfast.errors import EditError, HoldfastError, outside_fault
 from holdfast.model.glob import components, fixed_part, glob_regex, is_plain
 from holdfast.ports import IgnoreRules
+from holdfast.process.inside import SpecialFileError, open_regular, place_inside
 
 NEVER = frozenset({".git", ".holdfast"})
 Ignores = Callable[[Iterable[str]], IgnoreRules]
+_LARGEST_RULES = 1 << 20
 
 
 def matching(root: str, glob: str, ignores: Ignores) -> list[str]:
@@ -55,8 +57,9 @@ def walk(
     """Relative paths of files beneath a directory, as `.gitignore` files allow; links are not entered.
 
     With `deep`, only paths of so many components. Devices, sockets and pipes are no files. `enter` is
-    told each directory that is looked into.
+    told each directory that is looked into. EditError if the directory is none of the project.
     """
+    place_inside(root, base)
     rules = _rules_above(root, base, ignores)
     pending = [(base, rules)]
     while pending:
@@ -107,12 +110,12 @@ def _rules_above(root: str, base: str, ignores: Ignores) -> _Rules:
 
 
 def _rules_in(root: str, place: str, ignores: Ignores) -> _Rules:
+    """What a `.gitignore` says; nothing if it is a link or a pipe, as git has it."""
     try:
-        with open(
-            os.path.join(root, place, ".gitignore"), encoding="utf-8", errors="replace"
-        ) as file:
-            return [(place, ignores(file))]
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        with open_regular(os.path.join(root, place, ".gitignore")) as file:
+            lines = file.read(_LARGEST_RULES).decode("utf-8", "replace").splitlines()
+            return [(place, ignores(lines))]
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, SpecialFileError):
         return []
     except OSError as error:
         raise _unreadable(place, error) from error

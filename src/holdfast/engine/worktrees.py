@@ -104,9 +104,9 @@ def _fill(copy: Copy, repository: Repository, commit: str) -> None:
 def drop_worktree(root: str, home: str, top: str) -> None:
     """Remove a worktree, whatever is left of it, and let git forget it."""
     discard_folder(top)
-    with _alone(home) as lock:
+    with _alone(home):
         try:
-            remove_worktree(find(root), top, lock)
+            remove_worktree(root, top)
         except ProcessError:
             return  # no git, or no repository any more: what is left is found again by its folder
         folder = os.path.dirname(top)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from holdfast.errors import AttemptError, GuardBroken
 from holdfast.model.digest import Json
@@ -11,6 +12,18 @@ from holdfast.model.plan import Guard, Step
 from holdfast.process.room import is_beneath
 
 Part = Mapping[str, Json]
+
+
+class Basis(NamedTuple):
+    """Files that guards decide by, each with its digest: named by their commands, and their source."""
+
+    files: Mapping[str, str]
+    code: Mapping[str, str]
+
+    def changed(self, after: Basis) -> list[str]:
+        """The files that are not what they were; a command may name one that a step makes first."""
+        other = {path for path, digest in self.files.items() if after.files.get(path) != digest}
+        return sorted(other | {path for path, _ in self.code.items() ^ after.code.items()})
 
 
 class Identities:
@@ -61,7 +74,7 @@ def joined_identity(
         if not has_guards(step):
             return made
         found = dict(made)
-        guards = [_trimmed(guard(item), step.produces) for item in (*implied(step), *step.guards)]
+        guards = _parts(step, guard)
     except (AttemptError, GuardBroken) as error:
         return {"unresolved": [error.message]}
     if any(guards):
@@ -69,6 +82,34 @@ def joined_identity(
     if unresolved := sorted(set(_unresolved(found))):
         found["unresolved"] = unresolved
     return found
+
+
+def judged_by(step: Step, guard: Callable[[Guard, str], Part], folder: str, root: str) -> Basis:
+    """What the guards of a step decide by: a command where the step works, a module in the project."""
+    if not has_guards(step):
+        return Basis({}, {})
+    return Basis(
+        _files("files", _parts(step, lambda item: guard(item, folder))),
+        _files("code", _parts(step, lambda item: guard(item, root))),
+    )
+
+
+def _files(key: str, parts: Sequence[Json]) -> dict[str, str]:
+    """Everything named under a key, at any depth, with its digest."""
+    found: dict[str, str] = {}
+    pending = list(parts)
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Mapping):
+            named, items = part.get(key), part.get("items")
+            if isinstance(named, Mapping):
+                found |= {path: str(digest) for path, digest in named.items()}
+            pending += items if isinstance(items, list) else []
+    return found
+
+
+def _parts(step: Step, guard: Callable[[Guard], Part]) -> list[Json]:
+    return [_trimmed(guard(item), step.produces) for item in (*implied(step), *step.guards)]
 
 
 def _trimmed(part: Mapping[str, Json], produces: Sequence[str]) -> dict[str, Json]:

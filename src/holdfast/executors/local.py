@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from holdfast.errors import (
@@ -15,7 +15,7 @@ from holdfast.errors import (
     StoreError,
     outside_fault,
 )
-from holdfast.executors.identity import has_guards, implied, joined_identity
+from holdfast.executors.identity import Basis, has_guards, implied, joined_identity, judged_by
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard, Step, StepId
@@ -78,6 +78,7 @@ class LocalExecutor:
         return _unless_full(job, await self._run(job))
 
     async def _run(self, job: Job) -> Outcome:
+        before = self._judged_by(job)
         try:
             candidate = await self._generator(job.step).generate(job)
             if job.take is not None:
@@ -88,7 +89,22 @@ class LocalExecutor:
             raise
         except Exception as error:  # noqa: BLE001 - the boundary
             return _crashed(error)
-        return _too_large(candidate) or await self._judge(job, candidate)
+        outcome = _too_large(candidate) or await self._judge(job, candidate)
+        is_good = outcome.verified or outcome.ended == "asked"
+        changed = before.changed(self._judged_by(job)) if is_good else ()
+        return _refused(candidate, _bent(job, changed)) if changed else outcome
+
+    def _judged_by(self, job: Job) -> Basis:
+        """What the guards of the step decide by, as far as that can be told."""
+        try:
+            return judged_by(
+                job.step,
+                lambda guard, root: self._kind(guard).identity(guard, root),
+                job.folder,
+                job.root,
+            )
+        except GuardBroken:  # which is said when it is asked
+            return Basis({}, {})
 
     async def judge(self, job: Job, candidate: Candidate) -> Outcome:
         return _unless_full(job, await self._judge(job, candidate))
@@ -204,6 +220,17 @@ def _refused(candidate: Candidate, verdict: Verdict) -> Outcome:
         verdict,
         feedback=verdict.feedback,
         log=candidate.log,
+    )
+
+
+def _bent(job: Job, changed: Sequence[str]) -> Verdict:
+    """No guard speaks for a step that changed what it decides by. In the project, that stays changed."""
+    names = ", ".join(f"'{path}'" for path in changed)
+    return Verdict(
+        "fatal" if job.folder == job.root else "reject",
+        "guards",
+        f"{names} changed during the attempt, and its guards decide by that; what a step makes"
+        " itself belongs under 'produces'",
     )
 
 

@@ -66,7 +66,7 @@ class Imports:
     """Follows imports under project roots; files are parsed again only when their stat changes."""
 
     def __init__(self) -> None:
-        self._sources: dict[str, tuple[tuple[int, int, int], _Source]] = {}
+        self._sources: dict[str, tuple[tuple[int, ...], _Source]] = {}
         self._installed: set[str] = set()
 
     def of_module(self, module: str, root: str) -> dict[str, Json]:
@@ -91,7 +91,7 @@ class Imports:
         """What a file says; None if it cannot be read."""
         try:
             found = os.stat(path)
-            key = (found.st_mtime_ns, found.st_size, found.st_ino)
+            key = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
             cached = self._sources.get(path)
             if cached is not None and cached[0] == key:
                 return cached[1]
@@ -102,7 +102,7 @@ class Imports:
                 raise fault from error
             return None
         source = _parse(content, is_python=path.endswith(".py"))
-        if time.time_ns() - found.st_mtime_ns > SETTLED_NS:
+        if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > SETTLED_NS:
             self._sources[path] = (key, source)
         return source
 

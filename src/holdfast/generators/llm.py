@@ -13,10 +13,9 @@ Text of files and artifacts is data: it stands between fences in the user's turn
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator, Mapping
 
-from holdfast.errors import AttemptError
+from holdfast.errors import AttemptError, EditError
 from holdfast.generators.contract import value_bytes
 from holdfast.model.call import Answer, Message, Request
 from holdfast.model.digest import Json
@@ -24,6 +23,7 @@ from holdfast.model.plan import Step
 from holdfast.model.telling import asked_schema, parted
 from holdfast.model.text import fenced
 from holdfast.ports import Calls, Candidate, Feedback, Given, Job
+from holdfast.process.inside import open_inside
 
 MOST_FILES = 4 * 1024 * 1024  # bytes of files in one prompt
 _WRAPPER = "An earlier answer was refused by the guard '{guard}':\n{feedback}"
@@ -124,14 +124,13 @@ def _files(job: Job, find: Find) -> Iterator[tuple[str, str]]:
     """The files that the step says it reads; AttemptError if a model cannot read them."""
     paths = dict.fromkeys(path for each in job.step.inputs for path in find(job.folder, each.glob))
     left = MOST_FILES
-    inside = os.path.realpath(job.root)
     for path in paths:
-        place = os.path.realpath(os.path.join(job.root, path))
-        if os.path.commonpath([inside, place]) != inside:
-            message = f"its input '{path}' is a link out of the project, and no model is sent there"
-            raise AttemptError(message, reason="call_refused")
-        with open(os.path.join(job.folder, path), "rb") as file:
-            content = file.read(left + 1)
+        try:
+            with open_inside(job.folder, path) as file:
+                content = file.read(left + 1)
+        except (EditError, OSError) as error:
+            message = f"its input '{path}' cannot be read for a model: {error}"
+            raise AttemptError(message, reason="call_refused") from error
         left -= len(content)
         if left < 0:
             message = f"its inputs are more than the {MOST_FILES >> 20} MB that a prompt may hold"

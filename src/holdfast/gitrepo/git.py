@@ -12,9 +12,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import IO, NamedTuple
 
 from holdfast.errors import GitError, ProcessError
+from holdfast.process.gitplaces import common_of
+from holdfast.process.removal import remove_folder
 
 _QUIET = (
     ("core.hooksPath", os.devnull),
@@ -129,19 +132,18 @@ def add_worktree(repository: Repository, place: str, commit: str, lock: int) -> 
     git(place, "read-tree", commit, lock=lock)
 
 
-def remove_worktree(repository: Repository, place: str, lock: int) -> None:
-    """Let git forget a worktree; none at that place is fine."""
-    if os.fsencode(os.path.realpath(place)) in _worktrees(repository):
-        git(repository.root, "worktree", "remove", "--force", "--force", place, lock=lock)
+def remove_worktree(root: str, place: str) -> None:
+    """Let git forget a worktree; none at that place is fine. ProcessError if that cannot be done.
 
-
-def _worktrees(repository: Repository) -> set[bytes]:
-    listed = git(repository.root, "worktree", "list", "--porcelain")
-    return {
-        row.removeprefix(b"worktree ")
-        for row in listed.split(b"\n")
-        if row.startswith(b"worktree ")
-    }
+    Git is not asked: it opens what lies in its entry, and a command may have left a pipe there.
+    """
+    try:
+        entries = os.path.join(common_of(root), "worktrees")
+        remove_folder(os.path.join(entries, os.path.basename(place)))
+    except OSError as error:
+        raise ProcessError(f"git does not forget the worktree '{place}': {error}") from error
+    with suppress(OSError):  # others are in it
+        os.rmdir(entries)
 
 
 def git(folder: str, *words: str, lock: int | None = None, seconds: float = SECONDS) -> bytes:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from holdfast.errors import GuardBroken
+from holdfast.errors import EditError, GuardBroken
 from holdfast.guards.candidate import accept, json_of, name_of, parse_json, reject
 from holdfast.guards.quotes import Source, missing, nearest, plain
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard, StepId
 from holdfast.ports import Candidate, Job
+from holdfast.process.inside import read_inside
+from holdfast.process.room import MAX_ARTIFACT_BYTES
 
 _WITH = "with."
 _MOST_SHOWN = 5
@@ -67,13 +68,15 @@ class CitesGuard:
             if given.form != "tree":
                 return [(name, given.content())]
             return [(path, read()) for path, _, read in given.files]
-        paths = self._find(job.folder, name)
-        if not paths:
+        try:
+            paths = self._find(job.folder, name)
+            found: list[tuple[str, str | bytes]] = [
+                (path, read_inside(job.folder, path, MAX_ARTIFACT_BYTES).content) for path in paths
+            ]
+        except (EditError, OSError) as error:
+            raise GuardBroken(f"'{name_of(guard)}' cannot look in its source: {error}") from error
+        if not found:
             raise GuardBroken(f"'{name_of(guard)}' finds nothing to look in: '{name}'")
-        found: list[tuple[str, str | bytes]] = []
-        for path in paths:
-            with open(os.path.join(job.folder, path), "rb") as file:
-                found.append((path, file.read()))
         return found
 
 

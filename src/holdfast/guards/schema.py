@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Protocol
 
 from jsonschema import Draft202012Validator
@@ -17,7 +16,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from holdfast.errors import GuardBroken, outside_fault
+from holdfast.errors import EditError, GuardBroken
 from holdfast.guards.candidate import accept, json_of, parse_json, reject
 from holdfast.guards.identity import schema_identity
 from holdfast.guards.linear import pattern_flaw, search
@@ -26,6 +25,8 @@ from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
 from holdfast.ports import Candidate, Flaw, Job
+from holdfast.process.inside import read_inside
+from holdfast.process.room import MAX_ARTIFACT_BYTES
 
 MAX_ERRORS = 20
 
@@ -60,16 +61,10 @@ class JsonSchemaGuard:
 def _schema(guard: Guard, root: str) -> Mapping[str, Json] | bool:
     config = guard.config
     if isinstance(config, str):
-        top = Path(root).resolve()
-        place = (top / config).resolve()
-        if not place.is_relative_to(top):
-            raise GuardBroken(f"the schema file '{config}' is outside the project")
         try:
-            config = parse_json(place.read_bytes())
-        except OSError as error:
-            raise outside_fault(error) or GuardBroken(
-                f"the schema file '{config}' cannot be read: {error.strerror}"
-            ) from error
+            config = parse_json(read_inside(root, config, MAX_ARTIFACT_BYTES).content)
+        except (EditError, OSError) as error:
+            raise GuardBroken(f"the schema file '{config}' cannot be read: {error}") from error
         except ValueError as error:
             raise GuardBroken(f"the schema file '{config}' is {error}") from error
     if not isinstance(config, Mapping | bool):

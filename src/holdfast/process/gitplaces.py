@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 
 from holdfast.process.confine import homes, is_within
+from holdfast.process.gitindex import submodules_in
+from holdfast.process.inside import open_regular
 from holdfast.process.room import private_folder
 
-_WORKTREE = re.compile(r"(?m)^\s*worktree\s*=\s*(.+?)\s*$")
+_LONGEST = 8192  # of a path that a file of git holds
 
 
 def worktree_of(folder: str) -> Iterator[str]:
@@ -45,14 +46,12 @@ def own_of(folder: str) -> Iterator[str]:
     """
     pointer = os.path.join(folder, ".git")
     try:
-        with open(pointer, encoding="utf-8") as file:
-            place = os.path.realpath(file.read().partition("gitdir:")[2].strip())
-        with open(os.path.join(place, "gitdir"), encoding="utf-8") as file:
-            back = file.read().strip()
-    except (OSError, UnicodeDecodeError, ValueError):
+        place = _git_dir(folder)
+        back = _line(os.path.join(place, "gitdir"))
+    except OSError:
         return
     is_known = os.path.basename(os.path.dirname(place)) == "worktrees"
-    if is_known and os.path.realpath(back) == os.path.realpath(pointer):
+    if is_known and os.path.realpath(os.path.join(place, back)) == os.path.realpath(pointer):
         yield place
 
 
@@ -74,24 +73,52 @@ def own_objects(folder: str, room: str) -> dict[str, str]:
     return {}
 
 
-def modules_of(folder: str) -> Iterator[str]:
-    """The submodules of a repository, as its own directory has them: a step can change `.gitmodules`."""
-    modules = os.path.join(folder, ".git", "modules")
-    for top, folders, names in os.walk(modules):
-        if "config" not in names or "HEAD" not in names:
+def obeyed_in(folder: str) -> list[str]:
+    """Where git reads what it runs, as far as that lies in a folder: of a repository, and of its submodules.
+
+    Those are submodules that an index names; `.gitmodules` is for anybody to change. None of the places
+    lies in another one.
+    """
+    folder = os.path.realpath(folder)
+    found: set[str] = set()
+    pending = [top_of(folder) or folder]
+    while pending:
+        top = pending.pop()
+        try:
+            place = _git_dir(top)
+            common = common_of(top)
+        except OSError:  # nothing is checked out there
+            found |= {f"{top}/.git"} if os.path.isdir(top) and is_within(top, folder) else set()
             continue
-        folders.clear()
-        with open(os.path.join(top, "config"), encoding="utf-8", errors="replace") as file:
-            found = _WORKTREE.search(file.read())
-        if found is None:
-            continue
-        place = os.path.normpath(os.path.join(top, found[1]))
-        if is_within(place, folder) and os.path.isdir(place):
-            yield os.path.relpath(place, folder)
+        found |= {one for one in (f"{top}/.git", place, common) if is_within(one, folder)}
+        inner = (os.path.join(top, path) for path in submodules_in(place, common))
+        pending += [one for one in inner if is_within(one, folder) or is_within(folder, one)]
+    return sorted(one for one in found if not any(is_within(one, two) for two in found - {one}))
+
+
+def common_of(folder: str) -> str:
+    """What all worktrees of the repository share that a folder lies in; OSError if it lies in none."""
+    place = _git_dir(top_of(folder) or folder)
+    try:
+        return os.path.realpath(os.path.join(place, _line(os.path.join(place, "commondir"))))
+    except FileNotFoundError:
+        return place
+
+
+def _git_dir(top: str) -> str:
+    pointer = os.path.join(top, ".git")
+    if os.path.isdir(pointer):
+        return os.path.realpath(pointer)
+    return os.path.realpath(os.path.join(top, _line(pointer).removeprefix("gitdir:").strip()))
+
+
+def _line(path: str) -> str:
+    with open_regular(path) as file:
+        return os.fsdecode(file.read(_LONGEST)).partition("\0")[0].strip()
 
 
 def ways_to(folder: str, path: str) -> Iterator[str]:
     """Each folder on the way: none of them can be moved away once it is mounted."""
-    for part in path.split("/"):
+    for part in os.path.relpath(path, folder).split("/")[:-1]:
         folder = os.path.join(folder, part)
         yield folder

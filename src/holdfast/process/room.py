@@ -13,9 +13,11 @@ import re
 import shlex
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from io import BufferedReader
 from urllib.parse import quote
 
-from holdfast.errors import outside_fault
+from holdfast.errors import EditError
+from holdfast.process.inside import open_inside
 
 TAIL_BYTES = 8 * 1024
 MAX_ARTIFACT_BYTES = 1_000_000_000
@@ -119,10 +121,9 @@ def named_files(
         if relative is None or relative in files or is_beneath(relative, but):
             continue
         try:
-            files[relative] = file_digest(os.path.join(top, relative))
-        except OSError as error:
-            if (fault := outside_fault(error)) is not None:
-                raise fault from error
+            with open_inside(top, relative) as file:
+                files[relative] = _digest(file)
+        except (EditError, OSError):
             unresolved.append(relative)
     found: dict[str, dict[str, str] | list[str]] = {}
     if files:
@@ -140,12 +141,10 @@ def is_beneath(relative: str, places: Sequence[str]) -> bool:
     )
 
 
-def file_digest(path: str) -> str:
+def _digest(file: BufferedReader) -> str:
     """SHA-256 of a file, with `+x` if its owner may execute it."""
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        executable = os.fstat(file.fileno()).st_mode & 0o100
-    return f"{digest}+x" if executable else digest
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return f"{digest}+x" if os.fstat(file.fileno()).st_mode & 0o100 else digest
 
 
 def _is_file(root: str, word: str) -> bool:

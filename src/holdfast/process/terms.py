@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from holdfast.errors import ProcessError
 from holdfast.process.confine import Sandbox, is_within
 from holdfast.process.gitplaces import (
-    modules_of,
+    obeyed_in,
     own_of,
     repository_of,
     ways_to,
@@ -94,9 +94,9 @@ def _sandbox(terms: Terms, root: str, folder: str, room: str, path: str) -> Sand
         protected += [os.path.join(top, name) for top in tops for name in names]
         protected += [os.path.join(place, name) for place in owned for name in _POINTERS]
     elif folder == root:
-        for module in modules_of(folder):
-            writable += ways_to(folder, module)
-            protected.append(os.path.join(folder, module, ".git"))
+        for place in obeyed_in(folder):
+            writable += ways_to(os.path.realpath(folder), place)
+            protected.append(place)
     if terms.written_here:
         protected = [place for place in protected if os.path.lexists(place)]
     protected = [

@@ -2,8 +2,9 @@
 
 The copy lies at the place of the directory for the commands that run in its sandbox, so that absolute
 paths lead into it, and the directory itself cannot be reached. Files share their blocks with the originals
-where the file system can do that. What changed is told by content. A link or a special file that a
-command made or changed cannot be taken over; it is named in `unfit`.
+where the file system can do that. What changed is told by content and rights. A link or a special file that
+a command made, changed or removed cannot be taken over, nor what lies too deep for a path; that is named in
+`unfit`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from holdfast.errors import ProcessError, outside_fault
 from holdfast.model.changeset import Change
 from holdfast.model.digest import Digest
 from holdfast.process.confine import Sandbox, is_within
+from holdfast.process.inside import open_regular
 from holdfast.process.removal import discard_folder
 
 _LOST = Digest("0" * 64)
 _CLONE = 0x40049409  # FICLONE of linux/fs.h
 _PIECE = 2**20
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -65,8 +66,12 @@ class Trial:
 
     @property
     def unfit(self) -> tuple[str, ...]:
-        """Links and special files that were made or changed: no change can take them over."""
-        return tuple(sorted(path for path, found in self._walk() if self._is_unfit(path, found)))
+        """Links and special files that were made, changed or removed: no change can take them over."""
+        found = dict(self._walk())
+        links = {path for path, status in found.items() if stat.S_ISLNK(status.st_mode)}
+        gone = {path for path, seen in self._seen.items() if stat.S_ISLNK(seen.mode)} - links
+        unfit = {path for path, status in found.items() if self._is_unfit(path, status)}
+        return tuple(sorted(gone | unfit))
 
     def changes(self) -> tuple[Change, ...]:
         """Every file that was made, changed or removed, by path."""
@@ -82,7 +87,7 @@ class Trial:
                 found[path] = self._made(path, status)
             elif before.stamp != _stamp(status):
                 change = self._made(path, status, before)
-                if (change.digest, change.executable) != (change.base, change.base_executable):
+                if change.digest != change.base or self.mode(path) != before.mode & 0o777:
                     found[path] = change
         for path, before in left.items():
             if stat.S_ISREG(before.mode):
@@ -91,8 +96,7 @@ class Trial:
 
     def content(self, path: str) -> bytes:
         """What lies at a path of the copy."""
-        descriptor = os.open(self._inside(path), _READ)
-        with os.fdopen(descriptor, "rb") as file:
+        with open_regular(self._inside(path)) as file:
             return file.read()
 
     def mode(self, path: str) -> int:
@@ -103,8 +107,8 @@ class Trial:
 
     def drop(self) -> None:
         """Remove the copy, whatever rights a command took away."""
-        for _ in self._walk():
-            pass
+        with contextlib.suppress(OSError):
+            os.chmod(self.copy, 0o700)
         discard_folder(self.copy)
 
     def _fill(self, below: str) -> None:
@@ -133,19 +137,24 @@ class Trial:
         self._seen[path] = _Seen(status.st_mode, _stamp(os.lstat(place)), _stamp(status), target)
 
     def _walk(self) -> Iterator[tuple[str, os.stat_result]]:
-        waiting = [""]
+        """All that is no directory, and directories that nobody can look into: their paths are too long."""
+        waiting = [("", os.lstat(self.copy))]
         while waiting:
-            folder = waiting.pop()
+            folder, status = waiting.pop()
             with contextlib.suppress(OSError):  # a command may have taken rights away
                 os.chmod(os.path.join(self.copy, folder), 0o700)
-            with os.scandir(os.path.join(self.copy, folder)) as entries:
-                for entry in entries:
-                    path = os.path.join(folder, entry.name)
-                    status = entry.stat(follow_symlinks=False)
-                    if stat.S_ISDIR(status.st_mode):
-                        waiting.append(path)
-                    else:
-                        yield path, status
+            try:
+                with os.scandir(os.path.join(self.copy, folder)) as entries:
+                    rows = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
+            except OSError:
+                yield folder, status
+                continue
+            for name, status in rows:
+                path = os.path.join(folder, name)
+                if stat.S_ISDIR(status.st_mode):
+                    waiting.append((path, status))
+                else:
+                    yield path, status
 
     def _is_unfit(self, path: str, status: os.stat_result) -> bool:
         before = self._seen.get(path)
@@ -189,27 +198,23 @@ class Trial:
 
 def _copy(source: str, place: str, mode: int) -> None:
     """A file with shared blocks where that is possible; each byte otherwise."""
-    given = os.open(source, _READ)
-    try:
+    with open_regular(source) as given:
         made = os.open(place, _WRITE, 0o600)
         try:
             try:
-                fcntl.ioctl(made, _CLONE, given)
+                fcntl.ioctl(made, _CLONE, given.fileno())
             except OSError:
-                while chunk := os.read(given, _PIECE):
+                while chunk := given.read(_PIECE):
                     view = memoryview(chunk)
                     while view:
                         view = view[os.write(made, view) :]
             os.fchmod(made, mode & 0o777)
         finally:
             os.close(made)
-    finally:
-        os.close(given)
 
 
 def _digest(path: str) -> Digest:
-    descriptor = os.open(path, _READ)
-    with os.fdopen(descriptor, "rb") as file:
+    with open_regular(path) as file:
         return Digest(hashlib.file_digest(file, "sha256").hexdigest())
 
 

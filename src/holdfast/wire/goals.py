@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.errors import PlanError, UsageError
+from holdfast.errors import EditError, PlanError, UsageError
 from holdfast.model.provider import TIERS
+from holdfast.process.inside import open_inside
 from holdfast.wire import market
 
 if TYPE_CHECKING:
@@ -124,9 +125,13 @@ def _plans_among(found: Sequence[Found], root: str) -> Iterator[str]:
         if pattern is None:
             continue
         try:
-            with open(os.path.join(root, one.produces_file), "rb") as opened:
+            with open_inside(root, one.produces_file) as opened:
                 is_plan = pattern.search(opened.read(_LOOKED_AT)) is not None
-        except (OSError, ValueError):  # it is not there, or no path at all: others tell that
+        except (
+            OSError,
+            ValueError,
+            EditError,
+        ):  # it is not there, or no path at all: others tell that
             continue
         if is_plan:
             yield (
