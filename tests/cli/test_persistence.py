@@ -36,8 +36,10 @@ def test_a_run_is_resumed_at_any_wave(project: Project, wave: int) -> None:
     assert resumed.data["status"] == "completed"
     again = project.ran()
     late = [f"{name}{number}" for number in range(wave + 1, WAVES) for name in "ab"]
-    assert set(again) - {f"a{wave}"} == {f"b{wave}", *late}
-    assert len(again) == len(set(again))
+    made = [
+        step for step in again if step != f"a{wave}"
+    ]  # that one may just have begun, or be noted late
+    assert sorted(made) == sorted([f"b{wave}", *late])
     assert project.run().data["totals"]["reused"] == 2 * WAVES
 
 

@@ -33,7 +33,7 @@ _ENDINGS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
 @click.command(
     "work",
     epilog="\b\nExample:\n  holdfast work ticket.md --model anthropic:claude-sonnet-5\n"
-    "  gh issue view 12 --json number,title,body,url | holdfast work - --validate 'make test'\n"
+    "  gh issue view 12 --json number,title,body | holdfast work -\n"
     "  holdfast work ticket.md --agent aider --network --secret OPENAI_API_KEY\n"
     "  holdfast work ticket.md --script turns.yaml",
 )
@@ -206,6 +206,8 @@ def _model(site: Site, given: str | None) -> str:
 
 
 def _checks(site: Site, given: tuple[str, ...], *, unverified: bool) -> tuple[str, ...]:
+    if any(not command.strip() for command in given):
+        raise UsageError("a command that checks the work is empty", hint="--validate COMMAND")
     if given or unverified:
         return given
     found: tuple[Check, ...] = detect(site.top)

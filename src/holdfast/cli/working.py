@@ -23,11 +23,11 @@ from holdfast.config.settings import read_settings
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.runs import resume_run, start_run
-from holdfast.errors import UsageError
+from holdfast.errors import StaleError, UsageError
 from holdfast.gitrepo.client import their_branch
 from holdfast.gitrepo.commits import person
 from holdfast.gitrepo.pushing import remote_address
-from holdfast.gitrepo.refs import move_branch
+from holdfast.gitrepo.refs import branches, move_branch
 from holdfast.gitrepo.state import status
 from holdfast.model.digest import Json
 from holdfast.model.event import Options, Recorded
@@ -72,12 +72,16 @@ class Working:
         try:
             plan = self._plan(store)
             check_plan_secrets(plan, manner_of(self._manner).secrets)
+            if _unfinished(store, plan) is None:  # one that was killed may just have moved it
+                self._check_branch(find_known(store, plan.name))
             self._agree(plan, url)
             self._site.desk(self._ticket, self._terms)
             state = self._driven(store, plan)
             known = find_known(store, plan.name)
             assert known is not None  # it was begun
             code = came_to(state, known)
+            if code == 0:
+                self._check_branch(known)
             if code == 0 and branch:
                 move_branch(
                     self._site.client, branch, new=known.head, old=self._terms.base, follow=True
@@ -87,6 +91,26 @@ class Working:
             return code if pushed is None else exit_code(pushed)
         finally:
             store.close()
+
+    def _check_branch(self, known: Known | None) -> None:
+        """See that the branch of the ticket is where the work left it; one that is gone is put back."""
+        name = branch_of(self._ticket)
+        heads = {row.name: row.oid for row in branches(self._site.client)}
+        if name.partition("/")[0] in heads:
+            raise UsageError(
+                f"a branch '{name.partition('/')[0]}' is in the way of '{name}'", hint="rename it"
+            )
+        head = known.head if known is not None else ""
+        if not head and name in heads and heads[name] != self._terms.base:
+            raise UsageError(f"there is a branch '{name}' already", hint="rename it, or say --id")
+        if head and name not in heads and known is not None and head != known.terms.base:
+            move_branch(self._site.client, name, new=head, old=None)
+            talk(f"branch {name} was gone, and is put back")
+        elif head and heads.get(name, head) != head:
+            raise StaleError(
+                f"branch '{name}' is at {heads[name][:12]}, and the work left it at {head[:12]}",
+                hint=f"merge or rename it, or put it back: git branch -f {name} {head[:12]}",
+            )
 
     def _own_branch(self) -> str:
         """The branch that the person's work tree is on, if that may follow."""
@@ -257,10 +281,10 @@ def rebuild_views(site: Site, store: Store) -> list[str]:
     for known in tickets_of(store):
         rows = runs_of(store, "", line_of(known.ticket))
         written += [write_log(site, known.ticket, store, row.run) for row in rows]
-        folder, path = site.folder(known.ticket), TREE.format(known.ticket.id)
+        folder = site.folder(known.ticket)
         if known.deliveries and os.path.isdir(folder):
-            write_tree(folder, path, str(known.deliveries[-1]["tree"]))
-            written.append(os.path.join(folder, path))
+            write_tree(folder, known.ticket, str(known.deliveries[-1]["tree"]))
+            written.append(os.path.join(folder, TREE.format(known.ticket.id)))
     return written
 
 
@@ -277,13 +301,16 @@ def told_lines(known: Known, state: State) -> list[str]:
     """What a ticket came to, for people."""
     ticket, last = known.ticket, known.deliveries[-1] if known.deliveries else {}
     commits = [one for done in known.deliveries for one in _listed(done, "commits")]
-    head = f"{ticket.id} {'ready' if last.get('ready') else 'not ready'}"
+    word = "ready" if last.get("ready") else "not ready"
+    if last.get("ready") and not commits:
+        word = "says that it is ready, and changed nothing"
+    head = f"{ticket.id} {word}"
     cycles = len(known.deliveries)
     parts = [head, count(cycles, "cycle"), count(len(commits), "commit"), spent_words(state)]
     lines = [" · ".join(filter(None, parts))]
     lines += [f"  {str(one['oid'])[:12]} {one['message']}" for one in commits[-10:]]
     checks = list(known.terms.checks)
-    if known.head:
+    if known.head and known.head != known.terms.base:
         lines.append(f"  branch {branch_of(ticket)} is at {known.head[:12]}")
     lines.append(
         f"  checked by {', '.join(checks)}" if checks else "  unverified: nothing checked it"

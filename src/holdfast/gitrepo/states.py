@@ -76,9 +76,9 @@ def put_back(tree: Worktree, now: str, before: str, paths: Collection[str]) -> N
     bring(tree, target, modes, room, dirty="refuse", why=f"before paths of {before} were put back")
 
 
-def state_files(tree: Worktree, state: str) -> Oid:
-    """The tree that a state is; UsageError if there is no such state."""
-    return find_snapshot(tree.client, _found(tree, state)).files
+def left_out(tree: Worktree, state: str) -> tuple[str, ...]:
+    """What lay in the worktree and is in no state: repositories inside, and what is neither file nor link."""
+    return find_snapshot(tree.client, _found(tree, state)).left
 
 
 def touched(client: Client, before: str, after: str) -> tuple[Touched, ...]:

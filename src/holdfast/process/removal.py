@@ -38,6 +38,15 @@ def discard_folder(path: str) -> None:
         remove_folder(path)
 
 
+def discard(path: str) -> None:
+    """Remove whatever lies at a path, as far as that is possible; a link goes, not what it leads to."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        discard_folder(path)
+        return
+    with suppress(OSError):
+        os.unlink(path)
+
+
 def _flatten(top: int) -> None:
     taken = set(os.listdir(top))
     fresh = (name for name in map(str, count()) if name not in taken)

@@ -53,7 +53,7 @@ class Site:
 
         tree = add_worktree(self.client, ticket.id, branch_of(ticket), terms.base)
         os.makedirs(home := self.home(ticket), 0o700, exist_ok=True)
-        return Desk(tree, home, scope_of(terms), terms.bounds)
+        return Desk(tree, home, scope_of(terms), terms.bounds, reserved=f"tickets/{ticket.id}")
 
     def folder(self, ticket: Ticket) -> str:
         """Where the worktree of a ticket is, or will be."""

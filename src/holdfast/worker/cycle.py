@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from holdfast.edits.write import recover_workspace
-from holdfast.errors import AttemptError, IntegrityError
+from holdfast.errors import AttemptError, GitError, IntegrityError, UsageError
 from holdfast.model.cliagent import read_cli_agent
 from holdfast.model.digest import Json, canonical
 from holdfast.model.plan import Step, StepId
@@ -23,7 +23,7 @@ from holdfast.worker.prompt import Around, agent_prompt, prompt, told_before
 from holdfast.worker.talk import Talk
 from holdfast.worker.ticket import Ticket
 from holdfast.worker.tools import Tools, in_thread
-from holdfast.worker.tree import TREE, snapshot_of
+from holdfast.worker.tree import told_tree
 
 SCHEMA = "holdfast.cycle/1"
 Open = Callable[[Ticket, Terms], Desk]
@@ -49,9 +49,11 @@ class CycleGenerator:
         begun = await in_thread(lambda: _begin(desk, job, terms))
         memory = Memory(begun, plan=_plan_before(job))
         told_of = agent_prompt if terms.agent else prompt
-        messages = await in_thread(
-            lambda: told_of(ticket, desk, _around(job, desk, ticket, terms, number))
-        )
+        try:
+            around = await in_thread(lambda: _around(job, desk, ticket, terms, number))
+        except UsageError as error:  # a task tree that nobody could go on with
+            raise AttemptError(str(error), reason="command_failed") from error
+        messages = await in_thread(lambda: told_of(ticket, desk, around))
         talk: Talk | Hired
         if terms.agent:
             agent = read_cli_agent(terms.agent)
@@ -66,7 +68,10 @@ class CycleGenerator:
         except TimeoutError as error:
             message = f"the cycle was not done within {job.step.timeout:g} s"
             raise AttemptError(message, reason="timed_out", log=talk.log()) from error
-        await in_thread(lambda: desk.go_to(memory.state))
+        try:
+            memory.state = await in_thread(lambda: _settled(desk, memory.state))
+        except (UsageError, GitError) as error:
+            raise AttemptError(str(error), reason="command_failed", log=talk.log()) from error
         made = await in_thread(lambda: _made(desk, memory, begun, ended))
         return Candidate("bytes", canonical(made), log=talk.log(), handoff=_handoff(memory))
 
@@ -98,14 +103,22 @@ def delivered_before(job: Job) -> Mapping[str, Json]:
 def _begin(desk: Desk, job: Job, terms: Terms) -> str:
     """The state that an attempt begins with: what the last one left, or the commit before it."""
     recover_workspace(desk.workspace)  # an edit that a kill cut short
-    desk.base = desk.begin(terms.base)
+    desk.base = begun = desk.begin(terms.base)
+    if (head := head_before(job, terms)) != terms.base:
+        begun = desk.begin(head)
     for item in reversed(job.feedback):
         if item.content is not None:
             state = str(made_by(item.content())["state"])
             desk.go_to(state)
             return state
-    head = head_before(job, terms)
-    return desk.base if head == terms.base else desk.begin(head)
+    return begun
+
+
+def _settled(desk: Desk, state: str) -> str:
+    """The files of a state as a commit would hold them."""
+    desk.go_to(state)
+    desk.stir()
+    return desk.settle()
 
 
 def _around(job: Job, desk: Desk, ticket: Ticket, terms: Terms, number: int) -> Around:
@@ -125,7 +138,7 @@ def _around(job: Job, desk: Desk, ticket: Ticket, terms: Terms, number: int) -> 
         attempt=len(job.feedback) + 1,
         before=before.strip(),
         feedback=job.feedback,
-        tree=snapshot_of(desk.folder, TREE.format(ticket.id)),
+        tree=told_tree(desk.folder, ticket),
         checks=terms.checks,
         eoi=about,
         plan=_plan_before(job),

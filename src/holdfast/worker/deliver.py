@@ -34,8 +34,7 @@ from holdfast.worker.tree import (
     Evidence,
     Node,
     attribute,
-    load_or_create,
-    snapshot_of,
+    read_tree,
     tell,
     walk,
     write_tree,
@@ -125,7 +124,7 @@ class DeliverGenerator:
     ) -> tuple[str, list[Json], str]:
         """Write the task tree, and commit it; the head then, the nodes worked on, and the tree as text."""
         path = TREE.format(ticket.id)
-        tree = load_or_create(snapshot_of(desk.folder, path), ticket)
+        tree = read_tree(desk.folder, ticket)
         said = cast("list[Mapping[str, Json]]", made["nodes"])
         tell(tree, said)
         found = _evidence(said, done)
@@ -133,12 +132,12 @@ class DeliverGenerator:
         text = text_of(tree)
         if not done and not said:  # nothing to tell of any node
             return head, [], text
-        write_tree(desk.folder, path, text)
+        write_tree(desk.folder, ticket, text)
         desk.stir()
         try:
             message = f"{ticket.id}: bring the task tree up to date"
             head = commit(desk.tree, message, path, identity=self._who, trailers=trailers).oid
-        except EditError:  # nothing in it changed
+        except (EditError, UsageError):  # nothing in it changed, or git ignores where it lies
             pass
         return head, list(_affected(tree, found)), text
 

@@ -9,12 +9,20 @@ from dataclasses import dataclass, field
 from holdfast.codebase.index import Index
 from holdfast.edits.scope import Scope, outside
 from holdfast.edits.workspace import Workspace
-from holdfast.errors import StoreError
+from holdfast.errors import EditError, StoreError
+from holdfast.gitrepo.commits import commit, reset
 from holdfast.gitrepo.greens import rollback
-from holdfast.gitrepo.states import Touched, keep_state, put_back, restore_state, touched
-from holdfast.gitrepo.trees import Worktree
+from holdfast.gitrepo.history import list_files
+from holdfast.gitrepo.laying import MODULE
+from holdfast.gitrepo.names import Identity
+from holdfast.gitrepo.state import status
+from holdfast.gitrepo.states import Touched, keep_state, left_out, put_back, restore_state, touched
+from holdfast.gitrepo.trees import Worktree, head_of
 from holdfast.model.digest import digest_bytes
 from holdfast.model.fixed import fixed
+from holdfast.process.removal import discard
+
+_NOBODY = Identity("Holdfast", "holdfast@localhost")
 
 
 @fixed
@@ -39,6 +47,7 @@ class Desk:
     scope: Scope
     bounds: Bounds
     base: str = ""  # the state that the ticket began with
+    reserved: str = ""  # a folder that only deliveries write
     at: str = field(default="", init=False)  # the state that the files are known to be in
 
     @property
@@ -86,10 +95,43 @@ class Desk:
     def over(self, before: str, after: str) -> str:
         """Why a change goes too far, in words; empty if it may stand."""
         changed = [item.path for item in self.touched(before, after)]
-        refused = [refusal.message for refusal in outside(self.scope, changed)]
-        if refused:
+        if refused := self.refused(changed):
             return "; ".join(refused[:5])
         return self._too_much(self.touched(self.base, after))
+
+    def refused(self, paths: Collection[str]) -> list[str]:
+        """Why some paths may not be written, in words."""
+        found = [refusal.message for refusal in outside(self.scope, paths)]
+        top, own = self.reserved.partition("/")[0], f"{self.reserved}/"
+        found += [
+            f"'{path}' belongs to the task tree, which the tool `tree` writes"
+            for path in paths
+            if self.reserved and (path in {top, self.reserved} or path.startswith(own))
+        ]
+        return found
+
+    def settle(self) -> str:
+        """The files as a commit of them holds them, and nothing beside: what is checked is delivered.
+
+        Line endings and modes become what git stores. What git ignores and repositories inside go: they are
+        not committed. Empty folders, pipes and the like stay: git does not see them.
+        """
+        head = head_of(self.tree)
+        known = {
+            file.path for file in list_files(self.tree.client, str(head)) if file.mode == MODULE
+        }
+        found = status(self.tree, ignored=True).entries
+        beside = {entry.path for entry in found if entry.kind == "ignored"}
+        odd = set(left_out(self.tree, self.keep("before it is settled")))
+        for path in (beside | odd) - known:
+            discard(os.path.join(self.folder, path.rstrip("/")))
+        try:
+            made = commit(self.tree, "as it would be committed", identity=_NOBODY)
+        except EditError:  # nothing differs
+            return self.keep("as it is committed")
+        rollback(self.tree, to=made.oid)
+        reset(self.tree, str(head), keep="files")
+        return self.keep("as it would be committed")
 
     def _too_much(self, changed: Sequence[Touched]) -> str:
         lines = sum((item.added or 0) + (item.removed or 0) for item in changed)

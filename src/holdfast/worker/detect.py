@@ -29,7 +29,8 @@ def detect(folder: str) -> tuple[Check, ...]:
         check for check in (_cargo(folder), _go(folder), _node(folder), _python(folder)) if check
     ]
     if not found and (target := _TARGET.search(_text(folder, "Makefile"))):
-        found.append(Check(f"make {target[1]}", f"Makefile has a target '{target[1]}'"))
+        again = "-B " if os.path.exists(os.path.join(folder, target[1])) else ""
+        found.append(Check(f"make {again}{target[1]}", f"Makefile has a target '{target[1]}'"))
     return tuple(found)
 
 

@@ -15,12 +15,11 @@ their comments and keys of their own, stays. The rest is computed from what was 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from holdfast.edits.beneath import read_beneath
+from holdfast.edits.beneath import read_beneath, write_beneath
 from holdfast.errors import EditError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.text import one_line
@@ -29,6 +28,8 @@ from holdfast.worker.written import empty, read_kept
 
 TREE = "tickets/{}/task_tree.yaml"
 _HALF = 50
+_DEEPEST = 50
+_KINDS = {"deps": list, "acceptance": list, "children": list, "evidence": dict, "notes": str}
 Node = MutableMapping[str, Any]  # as the YAML library keeps it, with comments
 
 
@@ -42,13 +43,32 @@ class Evidence:
     met: list[str] = field(default_factory=list)
 
 
-def snapshot_of(folder: str, path: str) -> str:
-    """The tree as it is in a worktree, as text; empty if there is none."""
+def told_tree(folder: str, ticket: Ticket) -> str:
+    """The tree as it is in a worktree, as text; empty if there is none.
+
+    UsageError if nobody could go on with it: that is said before anybody works.
+    """
+    text = _text_in(folder, TREE.format(ticket.id))
+    load_or_create(text, ticket)
+    return text
+
+
+def read_tree(folder: str, ticket: Ticket) -> Node:
+    """The tree in a worktree, or a new one; UsageError if what lies there is none."""
+    return load_or_create(_text_in(folder, TREE.format(ticket.id)), ticket)
+
+
+def _text_in(folder: str, path: str) -> str:
     try:
         seen = read_beneath(folder, path)
-    except EditError:
-        return ""
-    return "" if seen is None else seen.content.decode("utf-8", "replace")
+    except EditError as error:
+        raise UsageError(
+            f"the task tree '{path}' cannot be read: {error.message}", hint="mend it by hand"
+        ) from error
+    try:
+        return "" if seen is None else seen.content.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the task tree '{path}' is no UTF-8", hint="mend it by hand") from error
 
 
 def load_or_create(text: str, ticket: Ticket) -> Node:
@@ -66,9 +86,24 @@ def load_or_create(text: str, ticket: Ticket) -> Node:
         )
         return fresh
     found = read_kept(text, "'task_tree.yaml'")
-    if not isinstance(found, MutableMapping) or not isinstance(found.get("nodes", []), list):
+    if not isinstance(found, MutableMapping) or not isinstance(found.get("nodes") or [], list):
         raise UsageError("'task_tree.yaml' is no task tree", hint="it has id, title and nodes")
+    _check(found, "nodes", 0)
     return found
+
+
+def _check(node: Node, key: str, depth: int) -> None:
+    """See that every node has the shape of one; what is left empty may be."""
+    for one in node.get(key) or []:
+        if not isinstance(one, MutableMapping) or not isinstance(one.get("id"), str | int):
+            raise UsageError("a node of 'task_tree.yaml' has no id", hint="mend it by hand")
+        for part, kind in _KINDS.items():
+            if not isinstance(one.get(part) or kind(), kind):
+                message = f"'{part}' of node '{one['id']}' in 'task_tree.yaml' cannot be used"
+                raise UsageError(message, hint="mend it by hand")
+        if depth == _DEEPEST:
+            raise UsageError("'task_tree.yaml' is nested too deep, or contains itself")
+        _check(one, "children", depth + 1)
 
 
 def tell(tree: Node, said: Iterable[Mapping[str, Json]]) -> None:
@@ -85,7 +120,7 @@ def tell(tree: Node, said: Iterable[Mapping[str, Json]]) -> None:
         elif one.get("title"):
             node["title"] = one_line(str(one["title"]))
         for key in ("deps", "acceptance"):
-            known = node.setdefault(key, [])
+            known = _shaped(node)[key]
             fresh = cast("Sequence[str]", one.get(key) or ())
             known.extend(one_line(item) for item in fresh if item not in known)
         if one.get("notes"):
@@ -116,14 +151,14 @@ def _inside(node: Node, key: str) -> list[Node]:
     return [one for one in node.get(key) or [] if isinstance(one, MutableMapping)]
 
 
-def write_tree(folder: str, path: str, text: str) -> None:
-    """Put the tree into a worktree of ours."""
-    place = os.path.join(folder, path)
-    os.makedirs(os.path.dirname(place), exist_ok=True)
-    fresh = f"{place}.new"
-    with open(fresh, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-    os.replace(fresh, place)
+def write_tree(folder: str, ticket: Ticket, text: str) -> None:
+    """Put the tree into a worktree of ours; EditError if a link, or something else, stands in the way."""
+    path = TREE.format(ticket.id)
+    before = read_beneath(folder, path)
+    plain = text.replace("\r\n", "\n")
+    if before is not None and b"\r\n" in before.content:  # as people wrote it
+        plain = plain.replace("\n", "\r\n")
+    write_beneath(folder, path, plain.encode())
 
 
 def _attribute(node: Node, found: Mapping[str, Evidence]) -> None:
@@ -177,5 +212,6 @@ def _shaped(node: Node) -> Node:
         "children": [],
     }
     for key, value in usual.items():
-        node.setdefault(key, value)
+        if node.get(key) is None:
+            node[key] = value
     return node

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Mapping
 
-from holdfast.edits.scope import outside
 from holdfast.errors import GuardBroken, ProcessError
 from holdfast.gitrepo.client import Client
 from holdfast.gitrepo.refs import branches
@@ -27,7 +26,17 @@ from holdfast.worker.noting import noted
 from holdfast.worker.plan import told
 from holdfast.worker.tools import in_thread, run_in
 
-_NOTHING = re.compile(rb"^Ran 0 tests in |^# tests 0$", re.MULTILINE)  # unittest, node
+# What a test program says that ran no test, and what it would say otherwise: unittest, node, cargo, go, make.
+_NOTHING = tuple(
+    (re.compile(nothing, re.MULTILINE), re.compile(something, re.MULTILINE))
+    for nothing, something in (
+        (rb"^Ran 0 tests in ", rb"^Ran [1-9]"),
+        (rb"^# tests 0$", rb"^# tests [1-9]"),
+        (rb"^running 0 tests$", rb"^running [1-9]"),
+        (rb"\[no test files\]", rb"^(?:ok|FAIL|---)\s"),
+        (rb"^make: .*(?:is up to date\.|Nothing to be done for .*)$", rb"^(?!make: ).*\S"),
+    )
+)
 _COULD_NOT_RUN = frozenset({126, 127})
 
 
@@ -77,9 +86,9 @@ class ScopeGuard:
         made = made_by(candidate.content)
         desk = await in_thread(lambda: self._open(ticket, terms))
         changed = await in_thread(lambda: desk.touched(str(made["begun"]), str(made["state"])))
-        refused = outside(desk.scope, [item.path for item in changed])
+        refused = desk.refused([item.path for item in changed])
         if refused:
-            return Verdict("reject", guard.name, "\n".join(item.message for item in refused[:20]))
+            return Verdict("reject", guard.name, "\n".join(refused[:20]))
         return Verdict("accept", guard.name)
 
 
@@ -126,7 +135,7 @@ def _counts(found: Report) -> dict[str, Json]:
 
 def _verdict(guard: Guard, command: str, done: Completed) -> Verdict:
     output = done.stdout + done.stderr
-    if done.success and _NOTHING.search(output):
+    if done.success and any(no.search(output) and not yes.search(output) for no, yes in _NOTHING):
         return Verdict("reject", guard.name, f"'{command}' ran no test, so it says nothing")
     if done.success:
         return Verdict("accept", guard.name)
