@@ -121,6 +121,18 @@ def test_links_lead_nowhere_not_even_if_they_are_named(
         search(str(root), Query("two", paths=("link",)), tool)
 
 
+@pytest.mark.parametrize("kind", ["pipe", "endless"])
+def test_rules_that_never_end_hold_no_search(root: Path, kind: str) -> None:
+    rules = root / "src/.gitignore"
+    if kind == "pipe":
+        os.mkfifo(rules)
+    else:
+        rules.symlink_to("/dev/zero")
+    found = search(str(root), Query("two"))
+    assert {"a.py", "src/deep/c.py", "untracked.txt"} <= found.counts.keys()
+    assert "src/.gitignore" in found.notes[0]
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_hostile_names_and_long_lines_come_whole(root: Path, tool: str | None) -> None:
     names = [b"new\nline.txt", b"caf\xe9.txt", b"-e.txt", b"a:1:b.txt", b"\x1b[2J.txt"]

@@ -22,7 +22,7 @@ from holdfast.process.inside import open_regular
 NEVER = frozenset({".git", ".holdfast"})
 _DEEPEST = 8  # submodules within submodules
 _LARGEST_RULES = 1 << 20
-_SECONDS = 60.0  # git waits for ever where a `.gitignore` is a pipe
+_SOON, _SECONDS = 3.0, 60.0  # for git
 _RULES = frozenset({".gitignore", ".ignore", ".rgignore"})
 
 Rules = list[tuple[str, Callable[[str], bool | None]]]
@@ -43,17 +43,30 @@ def listed(root: str) -> Listing:
     left_out: list[tuple[str, str]] = []
     if top_of(os.path.realpath(root)):
         try:
-            names = set(_by_git(root, "", left_out, 0))
+            names = _by_git_in_time(root, left_out)
             return Listing(sorted(names, key=os.fsencode), left_out, by_git=True)
         except ProcessError as error:
-            left_out.append(("", f"git does not list the files here: {error.message}"))
+            left_out[:] = [("", f"git does not list the files here: {error.message}")]
     names = set(_walk(root, left_out))
     return Listing(sorted(names, key=os.fsencode), left_out, by_git=False)
 
 
-def _by_git(root: str, prefix: str, left_out: list[tuple[str, str]], depth: int) -> Iterator[str]:
+def _by_git_in_time(root: str, left_out: list[tuple[str, str]]) -> set[str]:
+    """Git waits for ever where a `.gitignore` is a pipe: if it is slow, that is looked for."""
+    try:
+        return set(_by_git(root, "", left_out, 0, _SOON))
+    except ProcessError:
+        if odd := odd_rules(root):
+            raise ProcessError(f"'{odd}' is no file of rules") from None
+        left_out.clear()
+        return set(_by_git(root, "", left_out, 0, _SECONDS))
+
+
+def _by_git(
+    root: str, prefix: str, left_out: list[tuple[str, str]], depth: int, seconds: float
+) -> Iterator[str]:
     words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    said = git(os.path.join(root, prefix), *words, seconds=_SECONDS)
+    said = git(os.path.join(root, prefix), *words, seconds=seconds)
     for name in dict.fromkeys(said.split(b"\0")):
         path = prefix + os.fsdecode(name)
         if not name or NEVER.intersection(path.split("/")):
@@ -65,7 +78,7 @@ def _by_git(root: str, prefix: str, left_out: list[tuple[str, str]], depth: int)
             yield path
         elif os.path.lexists(os.path.join(root, path, ".git")) and depth < _DEEPEST:
             try:
-                yield from list(_by_git(root, f"{path}/", left_out, depth + 1))
+                yield from list(_by_git(root, f"{path}/", left_out, depth + 1, seconds))
             except ProcessError as error:
                 left_out.append((path, f"git does not list its files: {error.message}"))
         else:
@@ -119,13 +132,12 @@ def _rules_in(root: str, place: str, left_out: list[tuple[str, str]]) -> Rules:
 
 
 def odd_rules(root: str) -> str:
-    """A file of rules, at any depth or above, that is a link or no file at all; '' if there is none.
+    """A file of rules, at any depth or above, that is too large or no file at all; '' if there is none.
 
-    Programs that read such rules would follow it, or wait for ever.
+    A program that reads such rules would wait for ever, or read without end.
     """
-    above = [os.path.join(place, name) for place in Path(root).parents for name in _RULES]
-    for place in filter(os.path.lexists, above):
-        if not stat.S_ISREG(os.lstat(place).st_mode):
+    for place in (os.path.join(above, name) for above in Path(root).parents for name in _RULES):
+        if _is_odd(place):
             return place
     waiting = [root]
     while waiting:
@@ -135,11 +147,19 @@ def odd_rules(root: str) -> str:
                     if entry.is_dir(follow_symlinks=False):
                         if entry.name not in NEVER:
                             waiting.append(entry.path)
-                    elif entry.name in _RULES and not entry.is_file(follow_symlinks=False):
+                    elif entry.name in _RULES and _is_odd(entry.path):
                         return os.path.relpath(entry.path, root)
         except OSError:
             continue
     return ""
+
+
+def _is_odd(path: str) -> bool:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    return not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST_RULES
 
 
 def _ignored(rules: Rules, path: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from holdfast.model.glob import glob_regex
 MOST_BYTES = 64 << 20  # of an answer; whoever asks for more should ask more narrowly
 LONGEST = 2_000  # signs of a line that are shown
 _HEAD = 8_000
+_PATIENCE = 0.5  # seconds
 _FEW = 5  # notes
 _MATCH = b":"  # the sign of a line that matches
 _RECORD = re.compile(rb"([^\0]*)\0(\d+)([:-])([^\n]*)(?:\n|\Z)")
@@ -78,6 +80,10 @@ class Hits:
         return sum(line.is_match for line in self.lines)
 
 
+class _OddRulesError(Exception):
+    """A file of rules that ripgrep never comes to the end of."""
+
+
 def search(root: str, query: Query, program: str | None = None) -> Hits:
     """The lines that match. `program` is ripgrep, found on PATH if not given; '' does without."""
     root = os.path.realpath(root)
@@ -85,10 +91,11 @@ def search(root: str, query: Query, program: str | None = None) -> Hits:
         raise UsageError(f"there is no directory '{root}'")
     query = _checked(root, query)
     found = ripgrep() if program is None else program
-    if found and (odd := odd_rules(root)):
-        note = f"{odd}: no file, so ripgrep, which would read it, was not asked"
+    try:
+        return _by_ripgrep(root, query, found) if found else _by_python(root, query)
+    except _OddRulesError as odd:
+        note = f"{odd}: no file of rules, and ripgrep would read it for ever: it was ended"
         return replace(_by_python(root, query), notes=(note,))
-    return _by_ripgrep(root, query, found) if found else _by_python(root, query)
 
 
 def ripgrep() -> str:
@@ -146,8 +153,12 @@ def _by_ripgrep(root: str, query: Query, program: str) -> Hits:
             ) as process,
         ):
             assert process.stdout is not None  # a pipe was asked for
-            said = process.stdout.read(MOST_BYTES)
-            cut = len(said) == MOST_BYTES
+            try:
+                said = _heard(process.stdout.fileno(), root)
+                cut = len(said) >= MOST_BYTES
+            except _OddRulesError:
+                process.kill()
+                raise
             if cut:
                 process.kill()
             process.wait()
@@ -161,6 +172,22 @@ def _by_ripgrep(root: str, query: Query, program: str) -> Hits:
     if cut:
         said = said[: said.rfind(b"\n") + 1]  # the last line may not be whole
     return _gathered(root, said, query, since, cut=cut, notes=notes)
+
+
+def _heard(pipe: int, root: str) -> bytes:
+    """All it says, up to a limit. If it is silent for long, the rules that it reads are looked at."""
+    chunks: list[bytes] = []
+    room = MOST_BYTES
+    while room > 0:
+        ready, _, _ = select.select([pipe], [], [], _PATIENCE)
+        if ready:
+            chunks.append(os.read(pipe, min(room, 1 << 20)))
+            room -= len(chunks[-1])
+            if not chunks[-1]:
+                break
+        elif odd := odd_rules(root):
+            raise _OddRulesError(odd)
+    return b"".join(chunks)
 
 
 def _complaint(text: str) -> str:
