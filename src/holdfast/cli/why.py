@@ -315,7 +315,7 @@ def _standing(told: Told, key: Key) -> Told:
     kept, step = told.kept, told.step
     rows: list[tuple[str, str]] = []
     if kept is not None:
-        took = f", took {seconds(max(told.took, LEAST))}" if told.took else ""
+        took = f", took {seconds(max(told.took, LEAST))}" if told.took is not None else ""
         origin = f"in {short(kept.run)}{took}" if kept.run else "by a person"
         rows.append(("last made", f"{age_words(wire.now_ms() - kept.at)} {origin}"))
         rows.append(("fresh", _fresh(step, kept)))
@@ -361,10 +361,10 @@ def _span(milliseconds: int) -> str:
     return f"{milliseconds // 1000} s"
 
 
-def _took(state: State | None, kept: Artifact | None) -> int:
-    """How long the artifact took to make, in milliseconds; 0 if that is not known."""
+def _took(state: State | None, kept: Artifact | None) -> int | None:
+    """How long the artifact took to make, in milliseconds; None if that is not known."""
     if state is None or kept is None or kept.step not in state.steps:
-        return 0
+        return None
     return state.steps[kept.step].duration_ms
 
 

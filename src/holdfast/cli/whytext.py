@@ -61,7 +61,7 @@ class Told:
     failure: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     kept: Artifact | None = None
-    took: int = 0
+    took: int | None = None
 
 
 # --- the counterfactual ---------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def otherwise(
     shown: Sequence[Shown],
     roots: Sequence[Root],
     maybe: Sequence[StepId],
-    kept: tuple[Artifact | None, int],
+    kept: tuple[Artifact | None, int | None],
 ) -> str:
     """What would be reused, if what changed had not; nothing if there is nothing to reuse."""
     artifact, took = kept
@@ -97,7 +97,7 @@ def otherwise(
     if not parts:
         return ""
     origin = short(artifact.run) if artifact.run else "a person's version"
-    cost = f" (~{seconds(max(took, LEAST))})" if took else ""
+    cost = f" (~{seconds(max(took, LEAST))})" if took is not None else ""
     condition = _listed(parts)
     if not condition.startswith(("if ", "with ")):
         condition = f"with {condition}"
