@@ -103,6 +103,7 @@ class Holder:
     run: RunId | None
     beat: int
     sharing: bool  # it writes claims, because it knows of the others
+    silent: float | None = None  # seconds since the last beat, if the store has a clock for all
 
 
 class Lock(Protocol):

@@ -10,20 +10,19 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-import apsw
-
 from holdfast.errors import IntegrityError, PurgedError
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.line import ContentPurged
 from holdfast.ports import Stored
 from holdfast.store.blobs import FRESH, SMALL, BlobFiles
 from holdfast.store.codec import decode
-from holdfast.store.database import Database, Row, Value
 from holdfast.store.refusals import damaged, purged
 from holdfast.store.rows import PLACE, raw
+from holdfast.store.tables import Cursor, Row, Tables, Value
 
-INSERT = "INSERT OR IGNORE INTO blob(digest, content, at) VALUES(?, ?, unixepoch())"
-INSERT_AGAIN = "INSERT OR REPLACE INTO blob(digest, content, at) VALUES(?, ?, unixepoch())"
+_INSERT = "INSERT INTO blob(digest, content, at) VALUES(?, ?, unixepoch()) ON CONFLICT"
+INSERT = f"{_INSERT} DO NOTHING"
+INSERT_AGAIN = f"{_INSERT}(digest) DO UPDATE SET content = excluded.content, at = excluded.at"
 
 _AT = (
     "SELECT kind, body FROM event JOIN journal ON event.place = journal.id * ? + ?"
@@ -34,7 +33,7 @@ _AT = (
 class Contents:
     """The contents of one store."""
 
-    def __init__(self, database: Database, files: BlobFiles) -> None:
+    def __init__(self, database: Tables, files: BlobFiles) -> None:
         self._database = database
         self._files = files
 
@@ -123,7 +122,7 @@ class Contents:
         """Remove contents but those stored since; rows in one transaction, then files."""
         given, second = list(digests), before // 1000
 
-        def work(cursor: apsw.Cursor) -> None:
+        def work(cursor: Cursor) -> None:
             old = "DELETE FROM blob WHERE digest = ? AND at < ?"
             cursor.executemany(old, [(raw(digest), second) for digest in given])
 
@@ -132,7 +131,7 @@ class Contents:
             self._files.forget(digest, second)
         self._files.forget_unfinished(second)
 
-    def drop(self, cursor: apsw.Cursor, digests: Iterable[Digest]) -> None:
+    def drop(self, cursor: Cursor, digests: Iterable[Digest]) -> None:
         """Remove the rows of contents inside a writing transaction."""
         cursor.executemany("DELETE FROM blob WHERE digest = ?", [(raw(d),) for d in digests])
 
@@ -180,7 +179,7 @@ class Contents:
         yield from self._files.digests()
 
     def _write(self, statement: str, values: Row) -> None:
-        def work(cursor: apsw.Cursor) -> None:
+        def work(cursor: Cursor) -> None:
             cursor.execute(statement, values)
 
         self._database.write(work)

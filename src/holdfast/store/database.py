@@ -20,7 +20,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import apsw
 
@@ -42,12 +42,11 @@ from holdfast.store.log import (
     lost_commits,
     orphaned_commits,
 )
-from holdfast.store.migrate import AS_NOW, VERSION, migrate, version_of
+from holdfast.store.migrate import AS_NOW, SCHEMA, VERSION, migrate, schema_problems, version_of
 from holdfast.store.peek import closed, opened
+from holdfast.store.tables import Cursor, Row, Value
 
 T = TypeVar("T")
-Value = None | int | float | bytes | str
-Row = tuple[Value, ...]
 
 BUSY_MS = 300_000  # a process that has the database locked for longer will not let go by itself
 _TELL_MS = 2_000  # after so long it is said what is waited for
@@ -63,6 +62,10 @@ _LOOK_EVERY = 16  # commits between two looks at the size of the log
 
 class Database:
     """Two connections to one file."""
+
+    lock = ""  # a writing transaction has all of it
+    silence = "NULL"  # there is no clock but those of the processes
+    twice = apsw.ConstraintError
 
     def __init__(
         self,
@@ -172,7 +175,7 @@ class Database:
 
     # use
 
-    def write(self, work: Callable[[apsw.Cursor], T], *, wait: bool = True) -> T:
+    def write(self, work: Callable[[Cursor], T], *, wait: bool = True) -> T:
         """Do the work in one transaction: when this returns, all of it is durable.
 
         Without `wait`, LockedError at once if another process has the database locked.
@@ -271,6 +274,33 @@ class Database:
                 f"another process writes the database '{self._path}', and you cannot write beside it",
                 hint="wait until it is done",
             )
+
+    def alone(self, cursor: Cursor) -> None:
+        """Whoever writes is alone."""
+
+    def count_on(self, cursor: Cursor, table: str) -> None:
+        """A table that was emptied begins anew; numbers that were given are heeded by SQLite itself."""
+        if not cursor.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall():
+            cursor.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+
+    def flaws(self) -> Iterator[str]:
+        """Damaged pages, lost commits, tables that are not ours."""
+        if self.lost:
+            yield f"database: {counted(self.lost)} in its log cannot be read: it is damaged"
+        try:
+            yield from self._flaws()
+        except HoldfastError as error:
+            yield error.message
+
+    def _flaws(self) -> Iterator[str]:
+        for row in self.rows("PRAGMA integrity_check"):
+            if row != ("ok",):
+                yield f"database: {row[0]!s}"
+        for table, number, parent, _ in self.rows("PRAGMA foreign_key_check"):
+            yield f"database: row {number!s} of '{table!s}' names a missing row of '{parent!s}'"
+        version = cast("int", self.rows("PRAGMA user_version")[0][0])
+        for told in schema_problems(version, self.rows(SCHEMA)):
+            yield f"database: {told}"
 
     # trust
 

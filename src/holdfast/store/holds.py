@@ -9,72 +9,80 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-import apsw
-
 from holdfast.model.digest import Digest
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import ClaimKey, Holder, Owner
-from holdfast.store.database import Database
 from holdfast.store.names import Names
 from holdfast.store.refusals import claim_lost, driven, not_there
 from holdfast.store.rows import holder_from, raw
+from holdfast.store.tables import Cursor, Tables
 
+_MINE = "WHERE line = ? AND step = ? AND config_ref = ? AND engine = ?"
 _HELD = "SELECT 1 FROM claim WHERE fence = ? AND line = ? AND step = ? AND config_ref = ?"
 _RELEASE = "DELETE FROM claim WHERE fence = ? AND line = ? AND step = ? AND config_ref = ?"
-_CLAIMED = "SELECT fence, engine FROM claim WHERE line = ? AND step = ? AND config_ref = ?"
-_TAKE = "INSERT INTO claim(line, step, config_ref, engine) VALUES(?, ?, ?, ?)"
+_FREE = (
+    "DELETE FROM claim WHERE line = ? AND step = ? AND config_ref = ? AND engine <> ?"
+    " AND NOT EXISTS (SELECT 1 FROM holder WHERE holder.engine = claim.engine)"
+)
+_TAKE = (
+    "INSERT INTO claim(line, step, config_ref, engine) VALUES(?, ?, ?, ?)"
+    " ON CONFLICT DO NOTHING RETURNING fence"
+)
 _CLAIMS = (
     "SELECT project, name, step, config_ref, engine, fence FROM claim"
     " JOIN line ON line.id = claim.line ORDER BY fence"
 )
-_ENTER = "INSERT OR REPLACE INTO holder VALUES(?, ?, ?, ?, ?, ?, ?, NULL, 0, 0)"
-_BEAT = "UPDATE holder SET beat = beat + 1, sharing = ?, run = ? WHERE engine = ?"
-_HOLDERS = (
-    "SELECT engine, host, boot, pid, started, since, run, beat, sharing FROM holder"
-    " JOIN line ON line.id = holder.line WHERE project = ? AND name = ? ORDER BY since, engine"
+_ENTER = (
+    "INSERT INTO holder(engine, line, host, boot, pid, started, since, run, beat, sharing)"
+    " VALUES(?, ?, ?, ?, ?, ?, ?, NULL, 0, 0) ON CONFLICT(engine, line) DO UPDATE SET"
+    " host = excluded.host, boot = excluded.boot, pid = excluded.pid, started = excluded.started,"
+    " since = excluded.since, run = NULL, beat = 0, sharing = 0"
 )
-_HELD_LINES = (
-    "SELECT engine, host, boot, pid, started, since, run, beat, sharing, project, name FROM holder"
-    " JOIN line ON line.id = holder.line ORDER BY since, engine"
-)
+_BEAT = "UPDATE holder SET beat = beat + 1, sharing = ?, run = ? WHERE engine = ? RETURNING 1"
+_HOLDER = "engine, host, boot, pid, started, since, run, beat, sharing"
+_LINES = "FROM holder JOIN line ON line.id = holder.line"
 
 
 class Holds:
     """The claims and holders of one store."""
 
-    def __init__(self, database: Database, names: Names) -> None:
+    def __init__(self, database: Tables, names: Names) -> None:
         self._database = database
         self._names = names
+        columns = f"{_HOLDER}, {database.silence} AS silent"
+        by_age = "ORDER BY since, engine"
+        where = "WHERE project = ? AND name = ?"
+        self._holders = f"SELECT {columns} {_LINES} {where} {by_age}"
+        self._held = f"SELECT {columns}, project, name {_LINES} {by_age}"
 
     # claims
 
     def claim(self, key: ClaimKey, engine: str) -> int | None:
         """Take a claim; None while an engine that holds a line has it."""
 
-        def work(cursor: apsw.Cursor) -> int | None:
+        def work(cursor: Cursor) -> int | None:
             values = self._values(cursor, key)
-            found = cursor.execute(_CLAIMED, values).fetchall()
-            for fence, owner in cast("list[tuple[int, str]]", found):
-                if owner == engine:
-                    return fence
-                if cursor.execute("SELECT 1 FROM holder WHERE engine = ?", (owner,)).fetchall():
-                    return None
-                cursor.execute("DELETE FROM claim WHERE fence = ?", (fence,))
-            cursor.execute(_TAKE, (*values, engine))
-            return cursor.connection.last_insert_rowid()
+            cursor.execute(_FREE, (*values, engine))
+            found = cursor.execute(_TAKE, (*values, engine)).fetchall()
+            if not found:
+                found = cursor.execute(
+                    f"SELECT fence FROM claim {_MINE}", (*values, engine)
+                ).fetchall()
+            return cast("int", found[0][0]) if found else None
 
         return self._names.write(work)
 
-    def check(self, cursor: apsw.Cursor, key: ClaimKey, fence: int) -> None:
+    def check(self, cursor: Cursor, key: ClaimKey, fence: int) -> None:
         """FencedError unless the claim still has this fence; inside a writing transaction."""
-        if not cursor.execute(_HELD, (fence, *self._values(cursor, key))).fetchall():
+        held = f"{_HELD}{self._database.lock}"
+        if not cursor.execute(held, (fence, *self._values(cursor, key))).fetchall():
             raise claim_lost(key)
 
-    def release(self, cursor: apsw.Cursor, key: ClaimKey, fence: int) -> None:
+    def release(self, cursor: Cursor, key: ClaimKey, fence: int) -> None:
         """Give a claim up if it still has this fence; inside a writing transaction."""
         cursor.execute(_RELEASE, (fence, *self._values(cursor, key)))
 
-    def _values(self, cursor: apsw.Cursor, key: ClaimKey) -> tuple[int, str, bytes]:
+    def _values(self, cursor: Cursor, key: ClaimKey) -> tuple[int, str, bytes]:
         return self._names.line(cursor, key.project, key.line), key.step, raw(key.config_ref)
 
     def claims(self) -> Sequence[tuple[ClaimKey, str, int]]:
@@ -92,11 +100,13 @@ class Holds:
     ) -> Sequence[Holder]:
         """Register a holder and tell the others; with `alone` only if there are none."""
 
-        def work(cursor: apsw.Cursor) -> list[Holder]:
-            present = [holder_from(row) for row in cursor.execute(_HOLDERS, (project, line))]
-            others = [holder for holder in present if holder.owner.engine != owner.engine]
+        def work(cursor: Cursor) -> list[Holder]:
+            number = self._names.line(cursor, project, line)
+            cursor.execute(f"SELECT id FROM line WHERE id = ?{self._database.lock}", (number,))
+            present = cursor.execute(self._holders, (project, line)).fetchall()
+            found = map(holder_from, present)
+            others = [holder for holder in found if holder.owner.engine != owner.engine]
             if not (alone and others):
-                number = self._names.line(cursor, project, line)
                 place = (owner.host, owner.boot, owner.pid, owner.started, owner.since)
                 cursor.execute(_ENTER, (owner.engine, number, *place))
             return others
@@ -106,40 +116,39 @@ class Holds:
     def beat(self, engine: str, *, sharing: bool, run: RunId | None) -> bool:
         """Count one heartbeat; false if there is no such holder."""
 
-        def work(cursor: apsw.Cursor) -> bool:
-            cursor.execute(_BEAT, (sharing, run, engine))
-            return cursor.connection.changes() > 0
+        def work(cursor: Cursor) -> bool:
+            return bool(cursor.execute(_BEAT, (int(sharing), run, engine)).fetchall())
 
         return self._names.write(work)
 
     def leave(self, engine: str) -> None:
         """Remove a holder and its claims."""
 
-        def work(cursor: apsw.Cursor) -> None:
+        def work(cursor: Cursor) -> None:
             cursor.execute("DELETE FROM holder WHERE engine = ?", (engine,))
             cursor.execute("DELETE FROM claim WHERE engine = ?", (engine,))
 
         self._names.write(work)
 
-    @staticmethod
-    def check_there(cursor: apsw.Cursor, engine: str | None) -> None:
+    def check_there(self, cursor: Cursor, engine: str | None) -> None:
         """FencedError unless this engine holds a line; inside a writing transaction."""
         if engine is None:
             return
-        if not cursor.execute("SELECT 1 FROM holder WHERE engine = ?", (engine,)).fetchall():
+        there = f"SELECT 1 FROM holder WHERE engine = ?{self._database.lock}"
+        if not cursor.execute(there, (engine,)).fetchall():
             raise not_there(engine)
 
     @staticmethod
-    def check_undriven(cursor: apsw.Cursor, run: RunId, engine: str | None) -> None:
+    def check_undriven(cursor: Cursor, run: RunId, engine: str | None) -> None:
         """FencedError if another engine says that it drives this run; inside a writing transaction."""
-        query = "SELECT 1 FROM holder WHERE run = ? AND engine IS NOT ?"
+        query = "SELECT 1 FROM holder WHERE run = ? AND engine IS DISTINCT FROM ?"
         if cursor.execute(query, (run, engine)).fetchall():
             raise driven(run)
 
     def bury(self, holder: Holder) -> bool:
         """Remove a holder if its heart did not move, and see to it that it can write no more."""
 
-        def work(cursor: apsw.Cursor) -> bool:
+        def work(cursor: Cursor) -> bool:
             engine = holder.owner.engine
             removed = "DELETE FROM holder WHERE engine = ? AND beat = ? RETURNING run"
             found = cursor.execute(removed, (engine, holder.beat)).fetchall()
@@ -157,9 +166,9 @@ class Holds:
         """Who says that it holds which line: project, line, holder."""
         return [
             (cast("str", project), cast("str", line), holder_from(tuple(rest)))
-            for *rest, project, line in self._database.rows(_HELD_LINES)
+            for *rest, project, line in self._database.rows(self._held)
         ]
 
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         """Who says that it holds this line, in the order they came."""
-        return [holder_from(row) for row in self._database.rows(_HOLDERS, (project, line))]
+        return [holder_from(row) for row in self._database.rows(self._holders, (project, line))]

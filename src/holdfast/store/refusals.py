@@ -19,6 +19,10 @@ def check_end(append: Append, last: int) -> None:
         raise ConflictError(f"journal '{append.journal}' ends at {last}, not at {append.expected}")
 
 
+def begun_meanwhile(append: Append) -> ConflictError:
+    return ConflictError(f"journal '{append.journal}' was begun by another process meanwhile")
+
+
 def check_fence(run: str, fence: int, append: Append) -> None:
     """FencedError unless the writer holds the run."""
     if fence != append.fence:

@@ -9,7 +9,7 @@ from holdfast.model.artifact import Artifact, Form, Source, Status
 from holdfast.model.digest import Digest
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Holder, Owner, Stat
-from holdfast.store.database import Row, Value
+from holdfast.store.tables import Row, Value
 
 INSERT = (
     "INSERT INTO artifact(line, step, config_ref, input_ref, own_ref, digest, status, source,"
@@ -34,7 +34,7 @@ LEAVE = (
 PLACE = 1 << 40  # event.place = journal * PLACE + seq
 _WITHIN = f"place > journal.id * {PLACE} AND place <= journal.id * {PLACE} + last"
 TOLD = (
-    f"SELECT place, at, kind, body FROM journal JOIN event ON {_WITHIN} WHERE name = ? AND at >= ?"  # noqa: S608 - a number
+    f"SELECT place, at, kind, body FROM journal JOIN event ON {_WITHIN} WHERE name = ? AND at >= ?"
 )
 _PAGE = 500
 _FORMS = frozenset({"bytes", "program", "tree"})
@@ -70,8 +70,8 @@ def artifact_values(row: Artifact, line: int, maker: int) -> Row:
         maker,
         row.attempt,
         row.form,
-        row.verified,
-        row.reusable,
+        int(row.verified),
+        int(row.reusable),
         row.at,
     )
 
@@ -154,12 +154,12 @@ def page_query(asked: dict[str, Value]) -> tuple[str, list[Value]]:
 
 
 def holder_from(row: Row) -> Holder:
-    """A holder from engine, host, boot, pid, started, since, run, beat, sharing."""
-    engine, host, boot, pid, started, since, run, beat, sharing = cast(
-        "tuple[str, str, str, int, str, int, str | None, int, int]", row
+    """A holder from engine, host, boot, pid, started, since, run, beat, sharing, silence."""
+    engine, host, boot, pid, started, since, run, beat, sharing, silent = cast(
+        "tuple[str, str, str, int, str, int, str | None, int, int, float | None]", row
     )
     owner = Owner(engine, host, boot, pid, started, since)
-    return Holder(owner, None if run is None else RunId(run), beat, sharing == 1)
+    return Holder(owner, None if run is None else RunId(run), beat, sharing == 1, silent)
 
 
 STATS = "SELECT path, size, mtime_ns, ctime_ns, inode, digest, executable FROM stat WHERE path = ?"
@@ -176,7 +176,7 @@ def stat_values(path: str, stat: Stat, digest: Digest, executable: bool) -> Row:
     """What `STAT` binds."""
     inode = stat.inode - 2 * _SIGN if stat.inode >= _SIGN else stat.inode
     key = path_key(path)
-    return key, stat.size, stat.mtime_ns, stat.ctime_ns, inode, raw(digest), executable
+    return key, stat.size, stat.mtime_ns, stat.ctime_ns, inode, raw(digest), int(executable)
 
 
 def stat_from(row: Row) -> tuple[str, tuple[Stat, Digest, bool]]:

@@ -1,4 +1,4 @@
-"""The store's own check: pages, references, chains, contents. Nothing is changed."""
+"""The store's own check: references, chains, contents. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -10,19 +10,15 @@ from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.line import ContentPurged, RunImported
 from holdfast.store.blobs import BlobFiles
 from holdfast.store.codec import decode, encode, first_hash, hash_of_row
-from holdfast.store.database import Database, Row, Value
-from holdfast.store.log import counted
-from holdfast.store.migrate import SCHEMA, schema_problems
 from holdfast.store.rows import PLACE
+from holdfast.store.tables import Row, Tables, Value
 
 _PAGE = 500
 
 
-def problems(database: Database, files: BlobFiles) -> Iterator[str]:
+def problems(database: Tables, files: BlobFiles) -> Iterator[str]:
     """Everything that contradicts itself, one line each, with the journal or the step and run."""
     parts = (
-        _pages(database),
-        _schema(database),
         _journals(database),
         _references(database, files),
         _small(database),
@@ -35,23 +31,7 @@ def problems(database: Database, files: BlobFiles) -> Iterator[str]:
             yield error.message
 
 
-def _pages(database: Database) -> Iterator[str]:
-    if database.lost:
-        yield f"database: {counted(database.lost)} in its log cannot be read: it is damaged"
-    for row in database.rows("PRAGMA integrity_check"):
-        if row != ("ok",):
-            yield f"database: {row[0]!s}"
-    for table, number, parent, _ in database.rows("PRAGMA foreign_key_check"):
-        yield f"database: row {number!s} of '{table!s}' names a missing row of '{parent!s}'"
-
-
-def _schema(database: Database) -> Iterator[str]:
-    version = cast("int", database.rows("PRAGMA user_version")[0][0])
-    for told in schema_problems(version, database.rows(SCHEMA)):
-        yield f"database: {told}"
-
-
-def _journals(database: Database) -> Iterator[str]:
+def _journals(database: Tables) -> Iterator[str]:
     heads = database.rows("SELECT id, name, last, hash FROM journal ORDER BY id")
     for number, name, last, end in cast("list[tuple[int, str, int, bytes]]", heads):
         try:
@@ -63,7 +43,7 @@ def _journals(database: Database) -> Iterator[str]:
         yield f"database: events of a journal {row[0]!s} that is not there"
 
 
-def _journal(database: Database, number: int, name: str, last: int, end: bytes) -> Iterator[str]:
+def _journal(database: Tables, number: int, name: str, last: int, end: bytes) -> Iterator[str]:
     """Each event against its own hash, so that one changed event is one line."""
     chain, seq, place = first_hash(name), 0, number * PLACE
     while page := _events(database, place + seq, place + last):
@@ -82,7 +62,7 @@ def _journal(database: Database, number: int, name: str, last: int, end: bytes) 
         yield f"journal '{name}': its last event is not the one it ended with"
 
 
-def _events(database: Database, after: int, last: int) -> list[Row]:
+def _events(database: Tables, after: int, last: int) -> list[Row]:
     query = "SELECT * FROM event WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
     return database.rows(query, (after, last, _PAGE))
 
@@ -95,10 +75,10 @@ def _text_problem(kind: str, body: str) -> str:
     return "" if again == (kind, body) else "its text is not the one Holdfast writes"
 
 
-def _references(database: Database, files: BlobFiles) -> Iterator[str]:
+def _references(database: Tables, files: BlobFiles) -> Iterator[str]:
     query = (
-        "SELECT DISTINCT digest FROM artifact WHERE digest NOT IN (SELECT digest FROM blob)"
-        " ORDER BY number"
+        "SELECT digest FROM artifact WHERE digest NOT IN (SELECT digest FROM blob)"
+        " GROUP BY digest ORDER BY min(number)"
     )
     absent, there = (
         _absent(database),
@@ -113,7 +93,7 @@ def _references(database: Database, files: BlobFiles) -> Iterator[str]:
             yield f"{_owner(database, digest)} is missing"
 
 
-def _absent(database: Database) -> set[Digest]:
+def _absent(database: Tables) -> set[Digest]:
     """Contents that a person had removed, or that an imported run came without."""
     found: set[Digest] = set()
     query = "SELECT kind, body FROM event WHERE kind IN ('content_purged', 'run_imported')"
@@ -124,7 +104,7 @@ def _absent(database: Database) -> set[Digest]:
     return found
 
 
-def _is_unused(database: Database, digest: Digest) -> bool:
+def _is_unused(database: Tables, digest: Digest) -> bool:
     query = (
         "SELECT 1 FROM artifact WHERE digest = ? AND status = 'accepted' AND reusable = 1"
         " AND source <> 'imported'"
@@ -132,7 +112,7 @@ def _is_unused(database: Database, digest: Digest) -> bool:
     return not database.rows(query, (bytes.fromhex(digest),))
 
 
-def _small(database: Database) -> Iterator[str]:
+def _small(database: Tables) -> Iterator[str]:
     after = 0
     query = "SELECT id, digest, content FROM blob WHERE id > ? ORDER BY id LIMIT ?"
     while page := cast("list[tuple[int, Value, Value]]", database.rows(query, (after, _PAGE))):
@@ -146,7 +126,7 @@ def _small(database: Database) -> Iterator[str]:
                 yield f"{_owner(database, digest)} is damaged"
 
 
-def _large(database: Database, files: BlobFiles) -> Iterator[str]:
+def _large(database: Tables, files: BlobFiles) -> Iterator[str]:
     for digest in files.digests():
         try:
             for _ in files.chunks(digest):
@@ -155,7 +135,7 @@ def _large(database: Database, files: BlobFiles) -> Iterator[str]:
             yield f"{_owner(database, digest)} is damaged: {error.message}"
 
 
-def _owner(database: Database, digest: Digest) -> str:
+def _owner(database: Tables, digest: Digest) -> str:
     """The content, and the first artifact that it is."""
     query = (
         "SELECT step, run FROM artifact JOIN maker ON maker.id = artifact.maker WHERE digest = ?"
