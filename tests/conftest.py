@@ -3,13 +3,14 @@
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
 
 import holdfast
 from tests.crash.report import Report
+from tests.postgres import Server, server
 from tests.soak import Soak
 
 PROGRAMS = {"bubblewrap": "bwrap"}
@@ -34,6 +35,13 @@ def pytest_configure(config: pytest.Config) -> None:
         # A run syncs a dozen times, and a disk is slow at that. Power cuts are simulated anyway.
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
     config.pluginmanager.register(Soak(config), "holdfast-soak")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server of this process; each test makes a store of its own in it."""
+    with server() as running:
+        yield running
 
 
 @pytest.fixture

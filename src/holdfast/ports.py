@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.model.artifact import Artifact, Entry, Form, Status, Verdict
@@ -95,7 +95,7 @@ class Owner:
     since: int  # ms since 1970
 
 
-@fixed
+@dataclass(frozen=True, slots=True)
 class Holder:
     """An engine that holds a line, and how often its heart has beaten."""
 
@@ -103,7 +103,7 @@ class Holder:
     run: RunId | None
     beat: int
     sharing: bool  # it writes claims, because it knows of the others
-    silent: float | None = None  # seconds since the last beat, if the store has a clock for all
+    silent: float | None = field(default=None, compare=False)  # seconds, by the clock of the store
 
 
 class Lock(Protocol):

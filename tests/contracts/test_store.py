@@ -29,11 +29,14 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, RunRow, Stat, Store
 from holdfast.store.codec import encode, first_hash, next_hash
 from holdfast.store.memory import MemoryStore
+from holdfast.store.postgres import PostgresStore, make_store
 from holdfast.store.sqlite import SqliteStore
+from tests.postgres import Server, new_schema
 
-STORES: dict[str, Callable[[Path], Store]] = {
-    "memory": lambda _: MemoryStore(),
-    "sqlite": lambda path: SqliteStore.open(str(path / ".holdfast"), create=True),
+STORES: dict[str, Callable[[pytest.FixtureRequest, Path], Store]] = {
+    "memory": lambda *_: MemoryStore(),
+    "sqlite": lambda _, path: SqliteStore.open(str(path / ".holdfast"), create=True),
+    "postgres": lambda request, _: in_postgres(request),
 }
 
 LARGE = b"0123456789abcdef" * 5000  # 80 KB
@@ -42,9 +45,16 @@ RUN = RunId("r-1")
 
 @pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened = STORES[request.param](tmp_path)
+    opened = STORES[request.param](request, tmp_path)
     yield opened
     opened.close()
+
+
+def in_postgres(request: pytest.FixtureRequest) -> PostgresStore:
+    running: Server = request.getfixturevalue("postgres")
+    url = running.url(new_schema())
+    make_store(url)
+    return PostgresStore.open(url)
 
 
 def ref(text: str) -> Digest:

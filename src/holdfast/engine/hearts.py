@@ -1,9 +1,10 @@
 """Which of the other engines are dead.
 
 A process of this machine is there or not; one elsewhere is judged by its heart, which has stopped when
-its counter did not move for a whole lease on the clock of whoever looks on; clocks of two machines are
-never compared. Only time in which somebody looked counts: after a sleep of the whole machine nobody is
-dead because nobody was watched.
+its counter did not move for a whole lease: on the clock of the store if it has one for everybody, else on
+the clock of whoever looks on; clocks of two machines are never compared. On one's
+own clock only time in which somebody looked counts: after a sleep of the whole machine nobody is dead
+because nobody was watched.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Hearts:
             is_still = before is not None and before.beat == holder.beat
             still = before.still + passed if before is not None and is_still else 0.0
             seen[holder.owner.engine] = Seen(holder.beat, still)
+            if holder.silent is not None:  # the clock of the store is the same for everybody
+                still = holder.silent
             silent = still >= world.lease_seconds and not self.can_be_asked(holder)
             if silent or world.gone(holder.owner):
                 dead.append(holder)

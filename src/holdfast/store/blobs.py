@@ -29,6 +29,7 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
 from holdfast.errors import IntegrityError, StoreError, outside_fault
 from holdfast.model.digest import Digest
@@ -47,6 +48,52 @@ _TAG = (
 _NAME = re.compile("[0-9a-f]{64}")
 
 Write = Callable[[int, memoryview], int]
+
+
+class Blobs(Protocol):
+    """Where the large contents of a store live; each is whole and durable once `put` gave its digest."""
+
+    def put(self, pieces: Iterable[bytes]) -> Digest:
+        """Store the content durably; gives its digest."""
+
+    def known(self, digest: Digest, size: int) -> bool:
+        """Whether content of this size is there durably, and is safe from whoever removes what is old."""
+
+    def has(self, digest: Digest) -> bool:
+        """Whether something is there that can be this content; what has a small size cannot."""
+
+    def chunks(self, digest: Digest) -> Iterator[bytes]:
+        """The content in pieces; the last is held back until the whole is verified."""
+
+    def digests(self) -> Iterator[Digest]:
+        """The names of all contents, in order."""
+
+    def stored(self) -> Iterator[tuple[Digest, int, int]]:
+        """Each content with its size and the second in which it was last stored."""
+
+    def forget(self, digest: Digest, before: int | None = None) -> None:
+        """Remove a content, unless it was stored again since that second."""
+
+    def forget_unfinished(self, before: int) -> None:
+        """Remove what a killed process left half done before that second."""
+
+    def quarantine(self, digest: Digest, content: bytes | None = None) -> None:
+        """Take what a read found damaged away from its name; the bytes stay for whoever asks why."""
+
+    def forget_damaged(self, digest: Digest) -> None:
+        """Remove what lies in quarantine under this name."""
+
+    def sync_removed(self, digests: Iterable[Digest]) -> None:
+        """Let what was removed stay away, also after a power cut; before that nobody may forget it."""
+
+    def mark(self, digests: Iterable[Digest], words: str) -> None:
+        """Write down, durably, that contents are about to be removed for good, and on whose word."""
+
+    def marked(self) -> dict[Digest, str]:
+        """What was written down so and is not done, each with its words."""
+
+    def unmark(self, digests: Iterable[Digest]) -> None:
+        """It is done."""
 
 
 class BlobFiles:
@@ -76,7 +123,7 @@ class BlobFiles:
                     os.unlink(temp)
                 raise
         except OSError as error:
-            raise _unstored(error) from error
+            raise unstored(error) from error
         return digest
 
     def known(self, digest: Digest, size: int) -> bool:
@@ -88,7 +135,7 @@ class BlobFiles:
             self._freshen(digest)
             self._sync_directory(os.path.dirname(self._path(digest)))
         except OSError as error:
-            raise _unstored(error) from error
+            raise unstored(error) from error
         return True
 
     def has(self, digest: Digest) -> bool:
@@ -108,19 +155,11 @@ class BlobFiles:
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise IntegrityError(f"content '{digest}' is not a file")
-            whole, held = hashlib.sha256(), b""
-            while piece := os.read(handle, _PIECE):
-                whole.update(piece)
-                if held:
-                    yield held
-                held = piece
+            yield from verified(digest, iter(lambda: os.read(handle, _PIECE), b""))
         except OSError as error:
             raise StoreError(f"content '{digest}' cannot be read: {error}") from error
         finally:
             os.close(handle)
-        if whole.hexdigest() != digest:
-            raise IntegrityError(f"content '{digest}' is damaged")
-        yield held
 
     def digests(self) -> Iterator[Digest]:
         """The names of all files, in order."""
@@ -274,7 +313,21 @@ class BlobFiles:
             raise StoreError(f"content cannot be stored durably: {error}") from error
 
 
-def _unstored(error: OSError) -> StoreError:
+def verified(digest: Digest, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces; the last is held back until the whole is what the digest says."""
+    whole, held = hashlib.sha256(), b""
+    for piece in pieces:
+        whole.update(piece)
+        if held:
+            yield held
+        held = piece
+    if whole.hexdigest() != digest:
+        raise IntegrityError(f"content '{digest}' is damaged")
+    yield held
+
+
+def unstored(error: OSError) -> StoreError:
+    """A disk that refused a content."""
     fault = outside_fault(error)
     return StoreError(f"content cannot be stored: {error}", hint=fault.hint if fault else None)
 

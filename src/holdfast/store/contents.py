@@ -14,7 +14,7 @@ from holdfast.errors import IntegrityError, PurgedError
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.line import ContentPurged
 from holdfast.ports import Stored
-from holdfast.store.blobs import FRESH, SMALL, BlobFiles
+from holdfast.store.blobs import FRESH, SMALL, Blobs
 from holdfast.store.codec import decode
 from holdfast.store.refusals import damaged, purged
 from holdfast.store.rows import PLACE, raw
@@ -33,7 +33,7 @@ _AT = (
 class Contents:
     """The contents of one store."""
 
-    def __init__(self, database: Tables, files: BlobFiles) -> None:
+    def __init__(self, database: Tables, files: Blobs) -> None:
         self._database = database
         self._files = files
 

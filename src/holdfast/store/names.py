@@ -22,13 +22,28 @@ class Names:
         self._makers: dict[str, int] = {}
 
     def write(self, work: Callable[[Cursor], T], *, wait: bool = True) -> T:
-        """A transaction that may make ids; if it fails they are not there, and forgotten."""
+        """A transaction that may make ids; if it fails they are not there, and forgotten.
+
+        The same if the database does it again from its beginning.
+        """
+        tries = 0
+
+        def counted(cursor: Cursor) -> T:
+            nonlocal tries
+            tries += 1
+            if tries > 1:
+                self._forget()
+            return work(cursor)
+
         try:
-            return self._database.write(work, wait=wait)
+            return self._database.write(counted, wait=wait)
         except BaseException:
-            self._lines.clear()
-            self._makers.clear()
+            self._forget()
             raise
+
+    def _forget(self) -> None:
+        self._lines.clear()
+        self._makers.clear()
 
     def line(self, cursor: Cursor, project: str, line: str) -> int:
         """The id of a line inside a writing transaction; makes it if need be."""

@@ -22,7 +22,7 @@ from holdfast.model.event import Event, Recorded
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, Raw, RunRow, Stat, Stored
 from holdfast.store import rows
-from holdfast.store.blobs import SMALL, BlobFiles
+from holdfast.store.blobs import SMALL, Blobs
 from holdfast.store.codec import (
     decode,
     encode,
@@ -58,7 +58,7 @@ _EVENTS = 1000  # events per query
 class RelationalStore:
     """Fills the port `Store` with the tables of a database, and a place for large contents."""
 
-    def __init__(self, database: Tables, files: BlobFiles) -> None:
+    def __init__(self, database: Tables, files: Blobs) -> None:
         self._database = database
         self._files = files
         self._contents = Contents(database, files)

@@ -8,7 +8,7 @@ from typing import cast
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.line import ContentPurged, RunImported
-from holdfast.store.blobs import BlobFiles
+from holdfast.store.blobs import Blobs
 from holdfast.store.codec import decode, encode, first_hash, hash_of_row
 from holdfast.store.rows import PLACE
 from holdfast.store.tables import Row, Tables, Value
@@ -16,7 +16,7 @@ from holdfast.store.tables import Row, Tables, Value
 _PAGE = 500
 
 
-def problems(database: Tables, files: BlobFiles) -> Iterator[str]:
+def problems(database: Tables, files: Blobs) -> Iterator[str]:
     """Everything that contradicts itself, one line each, with the journal or the step and run."""
     parts = (
         _journals(database),
@@ -75,7 +75,7 @@ def _text_problem(kind: str, body: str) -> str:
     return "" if again == (kind, body) else "its text is not the one Holdfast writes"
 
 
-def _references(database: Tables, files: BlobFiles) -> Iterator[str]:
+def _references(database: Tables, files: Blobs) -> Iterator[str]:
     query = (
         "SELECT digest FROM artifact WHERE digest NOT IN (SELECT digest FROM blob)"
         " GROUP BY digest ORDER BY min(number)"
@@ -126,7 +126,7 @@ def _small(database: Tables) -> Iterator[str]:
                 yield f"{_owner(database, digest)} is damaged"
 
 
-def _large(database: Tables, files: BlobFiles) -> Iterator[str]:
+def _large(database: Tables, files: Blobs) -> Iterator[str]:
     for digest in files.digests():
         try:
             for _ in files.chunks(digest):
