@@ -311,7 +311,9 @@ def place_options(command: F) -> F:
         help="A value for a param of the plan; may be repeated.",
     )(command)
     command = click.option(
-        "--store", metavar="DIR", help="Where state lives (default: .holdfast beside the plan)."
+        "--store",
+        metavar="DIR",
+        help="Where state lives: a directory (default: .holdfast beside the plan) or postgresql://…",
     )(command)
     return click.option("--plan-id", metavar="NAME", help="The line, if not the plan's own name.")(
         command

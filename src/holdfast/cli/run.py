@@ -8,6 +8,7 @@ from typing import cast
 
 import click
 
+from holdfast import wire
 from holdfast.cli.again import mend
 from holdfast.cli.detach import detach as detached
 from holdfast.cli.drive import manner_of
@@ -178,7 +179,7 @@ def run(
         force_steps=forced_steps(where, loaded, forced),
         cutoff=cutoff,
         on_drift=on_drift,
-        joined=join,
+        joined=join or wire.is_shared(where.location),
         fail_fast=fail_fast,
         barrier=barrier,
         select=more or selected_steps(where, loaded, selected, excluded),

@@ -35,7 +35,7 @@ def this_process() -> Owner:
     return Owner(
         engine=str(uuid.uuid4()),
         host=platform.node(),
-        boot=_boot(),
+        boot=this_boot(),
         pid=pid,
         started=started(pid),
         since=time.time_ns() // 1_000_000,
@@ -47,7 +47,7 @@ def gone(owner: Owner, look: Callable[[int], str] | None = None) -> bool:
     if owner.host != platform.node():
         return False
     boot, _, space = owner.boot.partition("/")
-    here, _, our_space = _boot().partition("/")
+    here, _, our_space = this_boot().partition("/")
     if boot != here:
         return True
     return space == our_space and (look or started)(owner.pid) not in {owner.started, _UNKNOWN}
@@ -56,7 +56,7 @@ def gone(owner: Owner, look: Callable[[int], str] | None = None) -> bool:
 def is_hidden(owner: Owner, space: str) -> str:
     """The pid namespace of an engine on this machine, if it is another one than this; else nothing."""
     boot, _, theirs = owner.boot.partition("/")
-    if boot != _boot().partition("/")[0]:  # the name of a host can be set by anybody
+    if boot != this_boot().partition("/")[0]:  # the name of a host can be set by anybody
         return ""
     return theirs if theirs != space else ""
 
@@ -92,7 +92,8 @@ def _started_elsewhere(pid: int) -> str:
     return _UNKNOWN
 
 
-def _boot() -> str:
+def this_boot() -> str:
+    """Names this start of this machine, and the process id namespace."""
     boot, space = "unknown", ""
     with contextlib.suppress(OSError), open(_BOOT, encoding="ascii") as file:
         boot = file.read().strip()

@@ -85,6 +85,16 @@ class PostgresStore(RelationalStore):
         """Changes when the database was restored or moved to another server."""
         return self._database.incarnation
 
+    def facts(self) -> dict[str, int | str]:
+        """What there is to know of the database itself."""
+        server = self._database.query("SELECT current_setting('server_version')", ())
+        return {
+            "format": VERSION,
+            "server": f"PostgreSQL {server[0][0]!s}",
+            "incarnation": self.incarnation,
+            "large": self._database.blobs or "in the database",
+        }
+
     def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
         keys = [rows.path_key(path) for path in paths]
         found = self._database.query(_STATS, (self._machine, keys)) if keys else []

@@ -20,6 +20,14 @@ from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import Agreed, Options, Recorded
 from holdfast.model.plan import Limits, Plan, RunId, Step, StepId, plan_digest
 from holdfast.wire import market
+from holdfast.wire.shared import (
+    SCHEMES,
+    SharedHome,
+    is_shared,
+    open_shared,
+    refuse_password,
+    shared_home,
+)
 from holdfast.wire.workshop import (
     Function,
     executor_for,
@@ -56,6 +64,7 @@ __all__ = [
     "guard_flaw",
     "identities",
     "ignore_rules",
+    "is_shared",
     "project_files",
 ]
 
@@ -68,13 +77,16 @@ def now_ms() -> int:
 def store_location(root: str, given: str | None) -> str:
     """Where the state of a project lives: as told, else beside the plan."""
     named = given or os.environ.get("HOLDFAST_STORE") or os.path.join(root, STORE_NAME)
-    if "://" in named:
-        kind = named.partition("://")[0]
+    kind, is_address, _ = named.partition("://")
+    if not is_address:
+        return os.path.abspath(named)
+    if kind not in SCHEMES:
         raise UsageError(
-            f"a store at '{kind}://…' is not available in this version",
-            hint="name a directory: --store DIR or HOLDFAST_STORE",
+            f"there are no stores at '{kind}://…'",
+            hint="name a directory or postgresql://…: --store or HOLDFAST_STORE",
         )
-    return os.path.abspath(named)
+    refuse_password(given or "")
+    return shared_home(os.path.join(os.path.abspath(root), STORE_NAME), named)
 
 
 def open_store(
@@ -85,6 +97,8 @@ def open_store(
     say: Callable[[str], None] = lambda _: None,
 ) -> Store:
     """Open a store by its location; `say` is told if its format was brought up to date."""
+    if isinstance(location, SharedHome):
+        return open_shared(location, create=create, readonly=readonly, say=say)
     from holdfast.store.sqlite import SqliteStore
 
     return SqliteStore.open(location, create=create, readonly=readonly, say=say)
@@ -95,6 +109,8 @@ def has_store(location: str) -> bool:
 
     IntegrityError if nothing is left of it but a log that cannot be read.
     """
+    if is_shared(location):  # if there is none, whoever opens it says so
+        return True
     from holdfast.store.peek import peeking
 
     path, head = os.path.join(location, "state.db"), b""
@@ -222,6 +238,11 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     from holdfast.engine.world import World
     from holdfast.store.host import gone, line_lock, this_process
 
+    if is_shared(location) and not plan.project:
+        raise UsageError(
+            "a plan in a shared store says to which project it belongs",
+            hint="add 'project: NAME' to the plan",
+        )
     if not wishes.models and any(step.model or step.has_judge for step in plan.steps.values()):
         market.market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
