@@ -106,6 +106,21 @@ class Holder:
     silent: float | None = field(default=None, compare=False)  # seconds, by the clock of the store
 
 
+class Errand(NamedTuple):
+    """An attempt that an engine wants somebody else to make, and what became of that.
+
+    `parcel` is the content that describes it, `report` the one that says how it ended.
+    """
+
+    id: int
+    queue: str
+    parcel: Digest
+    engine: str
+    worker: str | None = None
+    fence: int = 0
+    report: Digest | None = None
+
+
 class Lock(Protocol):
     """A lock that ends with the process that has it, whatever the store says."""
 
@@ -265,10 +280,10 @@ class Store(Facts, Protocol):
         """One heartbeat; false if somebody removed this holder."""
 
     def leave(self, engine: str) -> None:
-        """Stop holding; claims of this engine are given up."""
+        """Stop holding; claims and errands of this engine are given up."""
 
     def bury(self, holder: Holder) -> bool:
-        """Remove a holder that did not beat since, with its claims, and raise the fence of its run.
+        """Remove a holder that did not beat since, with its claims and errands; its run gets a new fence.
 
         The fence stays if another holder drives that run by now: it raised it, or is about to.
 
@@ -280,6 +295,24 @@ class Store(Facts, Protocol):
 
     def held(self) -> Sequence[tuple[str, str, Holder]]:
         """All holders of all lines: project, line, holder."""
+
+    def post(self, queue: str, parcel: Digest, engine: str) -> int:
+        """Leave an errand to whoever takes from this queue; gives its id."""
+
+    def take_errand(self, queues: Sequence[str], worker: str) -> Errand | None:
+        """Take the oldest free errand of these queues; None if there is none, or this worker holds no line.
+
+        Nobody else gets it after that. What it becomes is told with its fence.
+        """
+
+    def report(self, errand: Errand, report: Digest) -> bool:
+        """Say how an errand that was taken ended; false, and nothing, if it is not this worker's any more."""
+
+    def errands(self, engine: str | None = None) -> Sequence[Errand]:
+        """The errands of an engine, or all, oldest first."""
+
+    def withdraw(self, errands: Collection[int]) -> None:
+        """Take errands back, whatever became of them."""
 
     def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
         """Cached digests (and executable bits) of files that were hashed before."""

@@ -624,6 +624,55 @@ class TestClaims:
         assert list(store.claims()) == [(KEY, "a", fence)]
 
 
+class TestErrands:
+    def test_an_errand_is_taken_once_oldest_first_and_reported(self, store: Store) -> None:
+        store.enter("", "queue:gpu", owner("w"))
+        first = store.post("gpu", ref("one"), "e")
+        second = store.post("gpu", ref("two"), "e")
+        store.post("cpu", ref("three"), "f")
+        taken = store.take_errand(["gpu", "net"], "w")
+        assert taken is not None
+        assert (taken.id, taken.parcel, taken.engine) == (first, ref("one"), "e")
+        again = store.take_errand(["gpu"], "w")
+        assert again is not None
+        assert again.id == second
+        assert store.take_errand(["gpu"], "w") is None
+        assert store.report(taken, ref("done"))
+        assert [(one.id, one.report) for one in store.errands("e")] == [
+            (first, ref("done")),
+            (second, None),
+        ]
+        assert len(store.errands()) == 3
+
+    @pytest.mark.req("R67")
+    def test_nobody_reports_twice_late_or_for_another(self, store: Store) -> None:
+        store.enter("", "queue:gpu", owner("w"))
+        number = store.post("gpu", ref("one"), "e")
+        taken = store.take_errand(["gpu"], "w")
+        assert taken is not None
+        assert not store.report(taken._replace(worker="v"), ref("done"))
+        assert not store.report(taken._replace(fence=taken.fence + 1), ref("done"))
+        assert store.report(taken, ref("done"))
+        assert not store.report(taken, ref("other"))
+        store.withdraw([number])
+        assert not store.report(taken, ref("other"))
+        assert list(store.errands()) == []
+
+    def test_only_who_is_there_takes_and_who_leaves_posts_no_more(self, store: Store) -> None:
+        store.post("gpu", ref("one"), "e")
+        assert store.take_errand(["gpu"], "w") is None
+        assert store.take_errand([], "w") is None
+        store.enter("shop", "main", owner("e"))
+        store.enter("", "queue:gpu", owner("w"))
+        store.leave("e")
+        assert store.take_errand(["gpu"], "w") is None
+        store.enter("shop", "main", owner("e"))
+        store.post("gpu", ref("one"), "e")
+        holder = store.holders("shop", "main")[0]
+        assert store.bury(holder)
+        assert list(store.errands()) == []
+
+
 class TestHolders:
     def test_engines_enter_beat_and_leave(self, store: Store) -> None:
         store.enter("shop", "main", owner("a"))

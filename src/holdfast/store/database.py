@@ -64,6 +64,7 @@ class Database:
     """Two connections to one file."""
 
     lock = ""  # a writing transaction has all of it
+    skip = ""
     silence = "NULL"  # there is no clock but those of the processes
     twice = apsw.ConstraintError
 

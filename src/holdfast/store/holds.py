@@ -12,6 +12,7 @@ from typing import cast
 from holdfast.model.digest import Digest
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import ClaimKey, Holder, Owner
+from holdfast.store.errands import Errands
 from holdfast.store.names import Names
 from holdfast.store.refusals import claim_lost, driven, not_there
 from holdfast.store.rows import holder_from, raw
@@ -127,6 +128,7 @@ class Holds:
         def work(cursor: Cursor) -> None:
             cursor.execute("DELETE FROM holder WHERE engine = ?", (engine,))
             cursor.execute("DELETE FROM claim WHERE engine = ?", (engine,))
+            Errands.drop(cursor, engine)
 
         self._names.write(work)
 
@@ -155,6 +157,7 @@ class Holds:
             if not found:
                 return False
             cursor.execute("DELETE FROM claim WHERE engine = ?", (engine,))
+            Errands.drop(cursor, engine)
             raised = "UPDATE run SET fence = fence + 1 WHERE id = ?"
             undriven = "NOT EXISTS (SELECT 1 FROM holder WHERE holder.run = run.id)"
             cursor.execute(f"{raised} AND {undriven}", found[0])  # else it was taken over already

@@ -17,7 +17,7 @@ from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import Event, Recorded
 from holdfast.model.line import ContentPurged, RunImported
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Batch, ClaimKey, Holder, Owner, Raw, RunRow, Stat, Stored
+from holdfast.ports import Batch, ClaimKey, Errand, Holder, Owner, Raw, RunRow, Stat, Stored
 from holdfast.store.codec import encode, first_hash, next_hash
 from holdfast.store.refusals import (
     RUN,
@@ -61,6 +61,7 @@ class MemoryStore:
         self._ages: dict[Digest, int] = {}
         self._number = 0
         self._claims: dict[ClaimKey, tuple[str, int]] = {}
+        self._errands: dict[int, Errand] = {}
         self._fence = 0
         self._holds: dict[tuple[str, str, str], _Hold] = {}
         self._stats: dict[str, tuple[Stat, Digest, bool]] = {}
@@ -385,8 +386,42 @@ class MemoryStore:
                 self._holds[key] = replace(hold, holder=holder)
             return bool(mine)
 
+    def post(self, queue: str, parcel: Digest, engine: str) -> int:
+        with self._lock:
+            self._fence += 1
+            self._errands[self._fence] = Errand(self._fence, queue, parcel, engine)
+            return self._fence
+
+    def take_errand(self, queues: Sequence[str], worker: str) -> Errand | None:
+        with self._lock:
+            free = (
+                one for one in self._errands.values() if one.worker is None and one.queue in queues
+            )
+            first = next(free, None)
+            if first is None or not self._beats(worker):
+                return None
+            taken = first._replace(worker=worker, fence=first.fence + 1)
+            self._errands[taken.id] = taken
+            return taken
+
+    def report(self, errand: Errand, report: Digest) -> bool:
+        with self._lock:
+            if self._errands.get(errand.id) != errand or errand.report is not None:
+                return False
+            self._errands[errand.id] = errand._replace(report=report)
+            return True
+
+    def errands(self, engine: str | None = None) -> Sequence[Errand]:
+        return [one for one in list(self._errands.values()) if engine in {None, one.engine}]
+
+    def withdraw(self, errands: Collection[int]) -> None:
+        with self._lock:
+            for number in errands:
+                self._errands.pop(number, None)
+
     def leave(self, engine: str) -> None:
         with self._lock:
+            self._errands = {key: one for key, one in self._errands.items() if one.engine != engine}
             self._holds = {key: hold for key, hold in self._holds.items() if key[2] != engine}
             self._claims = {key: own for key, own in self._claims.items() if own[0] != engine}
 

@@ -23,6 +23,7 @@ hashes are raw bytes, hex only at the edge; names that repeat in every row (line
               last stored: what is young may be about to be named
     claim     who runs which step. The fence is the row id, never given twice, and a release removes
               the row: a late owner can never match again and nothing has to be kept
+    errand    attempts that an engine wants somebody else to make, until they are taken back
     holder    which engine says that it holds which line, and how often its heart has beaten
     stat      digests of files that were hashed before; a cache
 
@@ -104,17 +105,32 @@ CREATE UNIQUE INDEX artifact_once ON artifact(maker, step)
   WHERE status = 'accepted' AND source = 'generated';
 """
 
-MIGRATIONS = (_FIRST, _AGES_AND_IMPORTS, _ACCEPTED_ONCE)
+_ERRANDS = """
+CREATE TABLE errand(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL, parcel BLOB NOT NULL, engine TEXT NOT NULL,
+  worker TEXT, fence INTEGER NOT NULL DEFAULT 0, report BLOB
+) STRICT;
+CREATE INDEX errand_free ON errand(queue, id) WHERE worker IS NULL;
+CREATE INDEX errand_engine ON errand(engine);
+"""
+
+MIGRATIONS = (_FIRST, _AGES_AND_IMPORTS, _ACCEPTED_ONCE, _ERRANDS)
 VERSION = len(MIGRATIONS)
 
 # How a store of an older format is read without changing it: views of this connection alone, which hide
 # the tables and have the columns that are missing.
-AS_NOW = {
-    1: """
+_NO_ERRANDS = """
 PRAGMA temp_store = MEMORY;
+CREATE TEMP VIEW errand AS SELECT 0 AS id, '' AS queue, x'' AS parcel, '' AS engine, NULL AS worker,
+  0 AS fence, NULL AS report WHERE 0;
+"""
+AS_NOW = {
+    3: _NO_ERRANDS,
+    2: _NO_ERRANDS,
+    1: f"""{_NO_ERRANDS}
 CREATE TEMP VIEW blob AS SELECT id, digest, content, 0 AS at FROM main.blob;
 CREATE TEMP VIEW run AS SELECT number, id, line, fence, 0 AS imported FROM main.run;
-"""
+""",
 }
 
 

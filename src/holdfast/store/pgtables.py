@@ -120,6 +120,7 @@ class PgTables:
     """Fills `Tables` with a schema of a PostgreSQL database."""
 
     lock = " FOR NO KEY UPDATE"
+    skip = " FOR NO KEY UPDATE SKIP LOCKED"
     # A server that was away could not be told of any beat.
     silence = "extract(epoch FROM clock_timestamp() - greatest(beaten, pg_postmaster_start_time()))::float8"
     twice = errors.UniqueViolation

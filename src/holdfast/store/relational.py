@@ -20,7 +20,7 @@ from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest
 from holdfast.model.event import Event, Recorded
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, Raw, RunRow, Stat, Stored
+from holdfast.ports import Append, Batch, ClaimKey, Errand, Holder, Owner, Raw, RunRow, Stat, Stored
 from holdfast.store import rows
 from holdfast.store.blobs import SMALL, Blobs
 from holdfast.store.codec import (
@@ -32,6 +32,7 @@ from holdfast.store.codec import (
     next_hash,
 )
 from holdfast.store.contents import INSERT, Contents
+from holdfast.store.errands import Errands
 from holdfast.store.holds import Holds
 from holdfast.store.names import Names
 from holdfast.store.refusals import (
@@ -64,6 +65,7 @@ class RelationalStore:
         self._contents = Contents(database, files)
         self._names = Names(database)
         self._holds = Holds(database, self._names)
+        self._errands = Errands(database)
 
     def close(self) -> None:
         self._database.close()
@@ -440,6 +442,23 @@ class RelationalStore:
 
     def held(self) -> Sequence[tuple[str, str, Holder]]:
         return self._holds.held()
+
+    # errands
+
+    def post(self, queue: str, parcel: Digest, engine: str) -> int:
+        return self._errands.post(queue, parcel, engine)
+
+    def take_errand(self, queues: Sequence[str], worker: str) -> Errand | None:
+        return self._errands.take(queues, worker)
+
+    def report(self, errand: Errand, report: Digest) -> bool:
+        return self._errands.report(errand, report)
+
+    def errands(self, engine: str | None = None) -> Sequence[Errand]:
+        return self._errands.all_of(engine)
+
+    def withdraw(self, errands: Collection[int]) -> None:
+        self._errands.withdraw(errands)
 
     # what is on disk
 

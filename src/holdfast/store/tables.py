@@ -42,6 +42,10 @@ class Tables(Protocol):
         """What follows a SELECT whose rows stay as they are until the transaction ends."""
 
     @property
+    def skip(self) -> str:
+        """What follows a SELECT of a row that nobody else is about to change, inside of an UPDATE."""
+
+    @property
     def silence(self) -> str:
         """How many seconds a row of `holder` has not beaten by the clock of the database, as SQL."""
 

@@ -22,6 +22,7 @@ from holdfast.ports import (
     Batch,
     Candidate,
     ClaimKey,
+    Errand,
     Holder,
     Job,
     Outcome,
@@ -246,6 +247,21 @@ class PassingStore:
 
     def claim(self, key: ClaimKey, engine: str) -> int | None:
         return self._pass("claim", lambda: self._store.claim(key, engine))
+
+    def post(self, queue: str, parcel: Digest, engine: str) -> int:
+        return self._pass("post", lambda: self._store.post(queue, parcel, engine))
+
+    def take_errand(self, queues: Sequence[str], worker: str) -> Errand | None:
+        return self._pass("take_errand", lambda: self._store.take_errand(queues, worker))
+
+    def report(self, errand: Errand, report: Digest) -> bool:
+        return self._pass("report", lambda: self._store.report(errand, report))
+
+    def errands(self, engine: str | None = None) -> Sequence[Errand]:
+        return self._pass("errands", lambda: self._store.errands(engine))
+
+    def withdraw(self, errands: Collection[int]) -> None:
+        self._pass("withdraw", lambda: self._store.withdraw(errands))
 
     def enter(
         self, project: str, line: str, owner: Owner, *, alone: bool = False
