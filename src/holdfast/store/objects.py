@@ -218,11 +218,11 @@ class BlobObjects:
 
     def _remove(self, digest: Digest, is_it: Callable[[Found], bool]) -> None:
         """Remove an object if it still is what was judged; if another one looks at it, it is theirs."""
-        began = time.monotonic()
+        began = self._now()
         if not self._bucket.create(f"removing/{digest}", b"-"):
             return
         found = self._bucket.find(_key(digest))
-        if found is not None and is_it(found) and time.monotonic() - began < _ALONE:
+        if found is not None and is_it(found) and self._now() - began < _ALONE:
             self._bucket.delete(_key(digest))
         self._bucket.delete(f"removing/{digest}")
 
