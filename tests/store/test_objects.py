@@ -588,7 +588,9 @@ def test_keys_of_a_profile_are_used(
         ("file:///tmp/x", "'file:///tmp/x' is no place"),
         ("ftp://host/x", "'ftp://host/x' is no place"),
         ("s3://b/x?key=1", "is no place"),
+        ("s3://[b/x", "is no place"),
         ("s3://name:word@bucket/x", "'s3://…@bucket' has a key in it"),
+        ("s3://word@bucket/x", "'s3://…@bucket' has a key in it"),
     ],
 )
 def test_what_is_no_place_is_refused(door: s3.Door, place: str, told: str) -> None:

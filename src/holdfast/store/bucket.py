@@ -64,8 +64,11 @@ class Bucket:
     """The objects below one address."""
 
     def __init__(self, location: str, patience: float) -> None:
-        parts = urlsplit(location)
-        if parts.password is not None:
+        try:
+            parts = urlsplit(location)
+        except ValueError:
+            raise _no_place(location) from None
+        if parts.password is not None or (parts.username and parts.scheme in {"s3", "gs"}):
             shown = f"{parts.scheme}://…@{parts.hostname}"
             raise UsageError(f"'{shown}' has a key in it", hint="keys come by AWS_* variables")
         if parts.scheme not in _SCHEMES or not parts.netloc or parts.query or parts.fragment:
