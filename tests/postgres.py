@@ -117,6 +117,10 @@ class Server:
         more = f"&schema={schema}" if schema else ""
         return f"postgresql://{user}@/postgres?host={self.place}{more}"
 
+    def crash(self, how: int) -> None:
+        """End it at once: by SIGQUIT all its processes, by SIGKILL the first, and the others go then."""
+        self.end(how)
+
     def end(self, signal_number: int = signal.SIGINT) -> None:
         """End it: by SIGINT in order, by SIGQUIT at once, as if the power went."""
         if self._process is not None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shlex
 import threading
 import time
@@ -51,6 +52,7 @@ T = TypeVar("T")
 BUSY_MS = 300_000  # a process that has the database locked for longer will not let go by itself
 _TELL_MS = 2_000  # after so long it is said what is waited for
 _LONGEST_NAP = 0.1
+_SHORTLY = 1.0  # seconds in which others take turns
 _IMPATIENT = 0.005  # seconds for whoever has something else to do
 _WAL_LIMIT = 64 * 1024 * 1024
 _MOST_PAGES = _WAL_LIMIT // 4096 - 64  # the log has a frame of 24 bytes around each
@@ -201,6 +203,11 @@ class Database:
             finally:
                 self._patience.is_patient = True
             return result
+
+    def once(self, statement: str, values: Sequence[Value], seen: tuple[str, Row]) -> list[Row]:
+        """One statement as a transaction of its own; it is done, or it is not."""
+        del seen
+        return self.write(lambda cursor: cursor.execute(statement, values).fetchall())
 
     def _keep_log(self) -> None:
         """After the first commit: the name of the WAL is durable too.
@@ -419,7 +426,11 @@ class _Patience:
         if waited * 1000 >= _TELL_MS and not self._told:
             self._told = True
             self._say(f"waiting: another process has the database '{self._path}' locked")
-        time.sleep(min(_LONGEST_NAP, 0.001 * 2 ** min(tries, 10), self._most - waited))
+        if waited < _SHORTLY:  # so short that nobody is always late, and no two at the same time
+            nap = random.uniform(0.002, 0.01)  # noqa: S311 - no secret
+        else:
+            nap = min(_LONGEST_NAP, 0.001 * 2 ** min(tries, 10))
+        time.sleep(max(0.0, min(nap, self._most - waited)))
         return True
 
 

@@ -7,6 +7,7 @@ that comes back late finds it gone.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection, Sequence
 from typing import cast
 
@@ -45,17 +46,20 @@ class Errands:
         )
         lives = "EXISTS (SELECT 1 FROM holder WHERE engine = ?)"
         query = (
-            f"UPDATE errand SET worker = ?, fence = fence + 1 WHERE id = ({free}{self._database.skip})"
+            f"UPDATE errand SET worker = ?, fence = ? WHERE id = ({free}{self._database.skip})"
             f" AND worker IS NULL AND {lives} RETURNING {_COLUMNS}"
         )
-        values = (worker, *queues, worker)
-        found = self._database.write(lambda cursor: cursor.execute(query, values).fetchall())
+        fence = secrets.randbits(62)  # tells this very call from any other
+        mine = f"SELECT {_COLUMNS} FROM errand WHERE worker = ? AND fence = ?"
+        values: Row = (worker, fence, *queues, worker)
+        found = self._database.once(query, values, (mine, (worker, fence)))
         return _from(found[0]) if found else None
 
     def report(self, errand: Errand, report: Digest) -> bool:
         """Say how it ended."""
         values = (raw(report), errand.id, errand.fence, errand.worker)
-        return bool(self._database.write(lambda cursor: cursor.execute(_REPORT, values).fetchall()))
+        told = "SELECT id FROM errand WHERE report = ? AND id = ? AND fence = ? AND worker = ?"
+        return bool(self._database.once(_REPORT, values, (told, values)))
 
     def all_of(self, engine: str | None) -> list[Errand]:
         """Those of an engine, or all."""

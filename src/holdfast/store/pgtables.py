@@ -45,6 +45,13 @@ _OLDEST = 140000  # server_version_num
 _IMPATIENT_MS = 5
 _STILL_MS = 15_000  # how long a process may stand still in a transaction
 _AGAIN = (errors.SerializationFailure, errors.DeadlockDetected)
+_GONE = (
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.CannotConnectNow,
+    errors.IdleInTransactionSessionTimeout,
+    errors.TooManyConnections,
+)
 _SETTINGS = {
     "idle_in_transaction_session_timeout": f"{_STILL_MS}ms",
     "client_min_messages": "warning",
@@ -265,6 +272,32 @@ class PgTables:
             self.check_writable()
             return self._made(work, wait=wait)
 
+    def once(self, statement: str, values: Sequence[Value], seen: tuple[str, Row]) -> list[Row]:
+        waiting = Waiting(self._patience, self.address.shown, self._say)
+        unsure = False
+        with self._write_lock:
+            self.check_writable()
+            while True:
+                try:
+                    cursor = _Cursor(self._connected_writer())
+                    if unsure and (found := cursor.execute(*seen).fetchall()):
+                        return found
+                    unsure = True
+                    return cursor.execute(statement, values).fetchall()
+                except (psycopg.Error, UnicodeError) as error:
+                    self._see_whether_away(error, waiting)
+
+    def _see_whether_away(self, error: psycopg.Error | UnicodeError, waiting: Waiting) -> None:
+        """Rest if the server gave up or is away; raises anything else, and the same after too long."""
+        if isinstance(error, self.twice):
+            raise error
+        if is_away(error):
+            self._drop_writer()
+        elif not isinstance(error, _AGAIN):
+            raise self.failure(error) from error
+        if not waiting.rest():
+            raise self.failure(error) from error
+
     def _made(self, work: Callable[[Cursor], T], *, wait: bool) -> T:
         """One transaction, tried until it is made, refused, or nobody can be reached any more."""
         waiting = Waiting(self._patience if wait else 0.0, self.address.shown, self._say)
@@ -287,14 +320,7 @@ class PgTables:
             except (psycopg.Error, UnicodeError) as error:
                 if isinstance(error, _AGAIN):
                     unsure = None
-                elif is_away(error, self._writer):
-                    self._drop_writer()
-                elif isinstance(error, self.twice):
-                    raise
-                else:
-                    raise self.failure(error) from error
-                if not waiting.rest():
-                    raise self.failure(error) from error
+                self._see_whether_away(error, waiting)
 
     def _begin(self, connection: Connection[Row], *, wait: bool) -> int:
         """Begin a transaction and count it; gives its number."""
@@ -356,7 +382,7 @@ class PgTables:
                         self._reader = self.connect()
                     return work(self._reader)
                 except (psycopg.Error, UnicodeError) as error:
-                    is_lost = is_away(error, self._reader)
+                    is_lost = is_away(error)
                     if is_lost and self._reader is not None:
                         self._reader.close()
                         self._reader = None
@@ -481,42 +507,14 @@ def _roll_back(connection: Connection[Row]) -> None:
             connection.execute("ROLLBACK")
 
 
-def is_away(error: Exception, connection: Connection[Row] | None) -> bool:
-    """Whether a server went, or is about to go or to come: not whether it refused."""
-    if isinstance(
-        error,
-        errors.AdminShutdown
-        | errors.CrashShutdown
-        | errors.CannotConnectNow
-        | errors.IdleInTransactionSessionTimeout
-        | errors.TooManyConnections,
-    ):
+def is_away(error: Exception) -> bool:
+    """Whether a server that answered before went, or is about to go or to come: not whether it refused."""
+    if isinstance(error, psycopg.InterfaceError):  # the connection was closed
         return True
-    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+    if not isinstance(error, psycopg.OperationalError):
         return False
-    if error.sqlstate is not None:
-        return error.sqlstate.startswith("08")
-    if connection is None or not connection.closed:
-        return _is_refused_for_now(str(error))
-    return True
-
-
-def _is_refused_for_now(said: str) -> bool:
-    """What libpq says when a server is not there, which has no code."""
-    return any(
-        words in said
-        for words in (
-            "Connection refused",
-            "No such file or directory",
-            "starting up",
-            "shutting down",
-            "closed the connection",
-            "in recovery",
-            "timeout expired",
-            "Connection reset",
-            "too many clients",
-        )
-    )
+    # libpq has no codes for what it meets on the way
+    return error.sqlstate is None or error.sqlstate.startswith("08") or isinstance(error, _GONE)
 
 
 class Waiting:

@@ -9,7 +9,7 @@ unless the store was made with a place in object storage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Self, cast
 
 import psycopg
@@ -19,10 +19,13 @@ from holdfast.errors import StoreError, UsageError
 from holdfast.model.digest import Digest
 from holdfast.ports import Stat
 from holdfast.store import rows
+from holdfast.store.blobs import Blobs
+from holdfast.store.objects import BlobObjects
 from holdfast.store.pgschema import MIGRATIONS, RIGHTS, VERSION
 from holdfast.store.pgtables import INCARNATION, PATIENCE, Address, PgTables
 from holdfast.store.pieces import BlobRows
 from holdfast.store.relational import RelationalStore
+from holdfast.store.verify import problems
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -49,8 +52,8 @@ class PostgresStore(RelationalStore):
 
     _database: PgTables
 
-    def __init__(self, database: PgTables, machine: str) -> None:
-        super().__init__(database, BlobRows(database))
+    def __init__(self, database: PgTables, machine: str, cache: str | None) -> None:
+        super().__init__(database, _large(database, cache))
         self._machine = machine
 
     @classmethod
@@ -59,15 +62,19 @@ class PostgresStore(RelationalStore):
         url: str,
         *,
         machine: str = "",
+        cache: str | None = None,
         readonly: bool = False,
         patience: float = PATIENCE,
         say: Callable[[str], None] = lambda _: None,
     ) -> Self:
-        """Open the store at an address; UsageError if there is none, and nothing is made."""
+        """Open the store at an address; UsageError if there is none, and nothing is made.
+
+        `cache` is a directory of this machine for copies of large contents that are elsewhere.
+        """
         database = PgTables(Address(url), readonly=readonly, patience=patience, say=say)
         try:
             database.open()
-            store = cls(database, machine)
+            store = cls(database, machine, cache)
             if not readonly:
                 store._contents.drop_marked()
         except BaseException:
@@ -84,6 +91,11 @@ class PostgresStore(RelationalStore):
     def incarnation(self) -> str:
         """Changes when the database was restored or moved to another server."""
         return self._database.incarnation
+
+    def check(self) -> Iterator[str]:
+        """As every store does; large contents are checked where they are, not as copies."""
+        yield from self._database.flaws()
+        yield from problems(self._database, _large(self._database, None))
 
     def facts(self) -> dict[str, int | str]:
         """What there is to know of the database itself."""
@@ -105,12 +117,18 @@ class PostgresStore(RelationalStore):
         self._write_many(_STAT, values)
 
 
+def _large(database: PgTables, cache: str | None) -> Blobs:
+    return BlobObjects(database.blobs, cache) if database.blobs else BlobRows(database)
+
+
 def make_store(url: str, *, blobs: str = "", role: str = "") -> tuple[str, bool]:
     """Make the tables, or bring them up to date, and let a role use them; gives what is there now.
 
     The address without its password, and whether anything was made. All in one transaction.
     """
     tables = PgTables(Address(url))
+    if blobs:
+        _try_blobs(blobs)
     try:
         with tables.connect() as connection:
             made = _migrated(connection, tables.address.schema, blobs)
@@ -121,6 +139,16 @@ def make_store(url: str, *, blobs: str = "", role: str = "") -> tuple[str, bool]
         raise tables.failure(error) from error
     finally:
         tables.close()
+
+
+def _try_blobs(location: str) -> None:
+    """StoreError or UsageError if nothing can be stored there and read again."""
+    place = BlobObjects(location, None)
+    trial = b"a trial of Holdfast, which may be removed\n" * 1_000
+    digest = place.put((trial,))
+    if b"".join(place.chunks(digest)) != trial:
+        raise StoreError(f"'{location}' does not give back what is stored there")
+    place.forget(digest)
 
 
 def _migrated(connection: Connection[Row], schema: str, blobs: str) -> bool:

@@ -60,6 +60,12 @@ class Tables(Protocol):
         `wait`, LockedError at once if others keep it from being done.
         """
 
+    def once(self, statement: str, values: Sequence[Value], seen: tuple[str, Row]) -> list[Row]:
+        """One statement as a transaction of its own; gives its rows.
+
+        `seen` is a query that gives the same rows if it was done, for whoever did not hear of its end.
+        """
+
     def rows(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         """All rows of a query, as of everything committed so far."""
 

@@ -68,11 +68,19 @@ def open_shared(
     from holdfast.store.host import this_boot
     from holdfast.store.postgres import PostgresStore
 
-    store = PostgresStore.open(home.url, machine=this_boot(), readonly=readonly, say=say)
+    store = PostgresStore.open(
+        home.url, machine=this_boot(), cache=_cache(), readonly=readonly, say=say
+    )
     if create:
         os.makedirs(home, 0o700, exist_ok=True)
         write_once(os.path.join(os.path.dirname(os.path.dirname(home)), ".gitignore"), b"*\n")
     return store
+
+
+def _cache() -> str:
+    """Where copies of contents are that are in object storage."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(home, "holdfast", "contents")
 
 
 def require_psycopg() -> None:
