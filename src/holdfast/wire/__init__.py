@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, UsageError, outside_fault
 from holdfast.model.digest import Digest, Json, digest_json
-from holdfast.model.event import Agreed, Options, Recorded
+from holdfast.model.event import Agreed, Options, Recorded, Where
 from holdfast.model.plan import Limits, Plan, RunId, Step, StepId, plan_digest
 from holdfast.wire import market
 from holdfast.wire.workshop import (
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 STORE_NAME = ".holdfast"
 _BETWEEN_SEARCHES = 50_000  # objects made
+_MOST_ELSEWHERE = 256
 _VERSION_AT = 60  # where a SQLite file holds the version of its tables
 
 __all__ = [
@@ -175,6 +176,8 @@ class Wishes:
         None  # who reads steps that are added, if not the grammar does
     )
     models: Callable[[], ChatModel] | None = None  # who is asked instead of providers
+    executor: Where = ""  # where steps run that can leave this machine
+    address: str = ""  # of the cluster there; without it one is started
 
 
 class Fragments:
@@ -229,9 +232,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     terms = terms_for(location, wishes)
     return World(
         store=store,
-        executor=executor_for(
-            plan, wishes.functions, terms=terms, more=(wishes.generators, wishes.guards)
-        ),
+        executor=_executor(plan, location, store, wishes, terms, parallel),
         terms=terms,
         root=os.path.abspath(root),
         home=location,
@@ -264,6 +265,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
         parallel=parallel,
+        elsewhere=_elsewhere(plan, wishes, parallel),
         one_by_one=wishes.parallel == 1,
         resources=wishes.resources,
         beat_seconds=wishes.beat_seconds,
@@ -276,6 +278,20 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         say=wishes.say,
         remind=wishes.remind,
     )
+
+
+def _executor(
+    plan: Plan, location: str, store: Store, wishes: Wishes, terms: Terms, parallel: int
+) -> ports.Executor:
+    """Who runs attempts: this machine, and a cluster for what can leave it."""
+    local = executor_for(
+        plan, wishes.functions, terms=terms, more=(wishes.generators, wishes.guards)
+    )
+    if not wishes.executor:
+        return local
+    from holdfast.wire.remote import ray_executor
+
+    return ray_executor(local, store, location, terms, wishes.address, parallel, wishes.say)
 
 
 def ready(root: str, plan: Plan) -> Digest | None:
@@ -310,6 +326,14 @@ def terms_for(location: str, wishes: Wishes) -> Terms:
         sandbox=wishes.sandbox,
         written_here=wishes.written_here,
     )
+
+
+def _elsewhere(plan: Plan, wishes: Wishes, parallel: int) -> int:
+    """How many attempts may be under way on other machines; who has room for them is for those to say."""
+    if not wishes.executor:
+        return 0
+    said = wishes.parallel or plan.limits.parallel
+    return said or (_MOST_ELSEWHERE if wishes.address else parallel)
 
 
 def _is_free(_: Step) -> bool:
