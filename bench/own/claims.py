@@ -1,7 +1,7 @@
 """Claim and complete one by one, from many processes: errands taken and reported per second.
 
-`python -m bench.own.claims STORE PROCESSES ERRANDS` with STORE a directory or postgresql://… prints how many a
-second, how many were taken twice or never, and the fewest and the most of one process.
+`python -m bench.own.claims STORE PROCESSES ERRANDS`, with STORE a directory or postgresql://…, prints how
+many a second, how many were taken twice or never, and the fewest and the most of one process.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ def main() -> None:
     context = mp.get_context("fork")  # before any store is open
     said: Queue[list[int]] = context.Queue()
     ready = context.Barrier(processes + 1)
-    workers = [
-        context.Process(target=_work, args=(place, said, ready)) for _ in range(processes)
-    ]
+    workers = [context.Process(target=_work, args=(place, said, ready)) for _ in range(processes)]
     for worker in workers:
         worker.start()
     store = _open(place)
@@ -62,12 +60,8 @@ def main() -> None:
 
 
 def _open(place: str) -> Store:
-    location = wire.store_location(".", None if "://" in place else place)
-    if "://" in place:
-        from holdfast.wire.shared import shared_home
-
-        location = shared_home("/nonexistent", place)
-    return wire.open_store(location, create="://" not in place)
+    location = wire.store_location("/", place)
+    return wire.open_store(location, create=not wire.is_shared(location))
 
 
 def _work(place: str, said: Queue[list[int]], ready: object) -> None:

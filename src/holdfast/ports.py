@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, NamedTuple, Protocol
 
-from holdfast.model.artifact import Artifact, Entry, Form, Status, Verdict
+from holdfast.model.artifact import Artifact, Entry, Form, Status, Verdict, tree_entries
 from holdfast.model.call import Answer, Offer, Request, ToolUse, Usage
 from holdfast.model.changeset import Change, Settled
 from holdfast.model.digest import Digest, Json
@@ -356,7 +357,7 @@ class Listed(NamedTuple):
 
 @fixed
 class Given:
-    """The artifact of a need, ready to be read; `items` if it was gathered."""
+    """The artifact of a need, ready to be read; `items` if it was gathered, `digest` if it is stored."""
 
     form: Form
     content: Callable[[], bytes]
@@ -364,6 +365,19 @@ class Given:
         tuple[str, bool, Callable[[], bytes]], ...
     ] = ()  # path, executable, content (form tree)
     items: Listed | None = None
+    digest: Digest | None = None
+
+
+def given_artifact(get: Callable[[Digest], bytes], digest: Digest, form: Form) -> Given:
+    """A stored artifact whose bytes are read when somebody wants them."""
+    content = partial(get, digest)
+    if form != "tree":
+        return Given(form, content, digest=digest)
+    files = tuple(
+        (entry.path, entry.executable, partial(get, entry.digest))
+        for entry in tree_entries(content())
+    )
+    return Given(form, content, files, digest=digest)
 
 
 class Calls(Protocol):

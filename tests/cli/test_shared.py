@@ -3,6 +3,7 @@
 import collections
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Team:
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         base, _, schema = self.url.partition("&schema=")
         with psycopg.connect(base, options=f"-csearch_path={schema}") as connection:
-            return connection.execute(query).fetchall()  # type: ignore[arg-type]
+            return connection.execute(query).fetchall()
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def team(postgres: Server, tmp_path: Path) -> Iterator[Team]:
 
 
 def document(machine: Machine) -> dict[str, dict[str, Any]]:
-    """The plan of the document on incremental execution: a specification, tests, code, and a review of both."""
+    """The plan of the document on incremental execution: tests, code, docs, a review."""
     read = 'cat /dev/null $(ls -d "$HOLDFAST_INPUTS"/* 2>/dev/null); echo $HOLDFAST_STEP'
     needs = {"spec": [], "tests": ["spec"], "impl": ["spec", "tests"], "docs": ["spec"]}
     needs |= {"lint": ["impl"], "review": ["tests", "impl", "docs"], "release": ["review", "lint"]}
@@ -96,9 +97,8 @@ def test_the_step_of_an_engine_killed_elsewhere_is_taken_over_after_its_lease(te
 @pytest.mark.req("D14", "R176", "I3")
 def test_who_stood_still_past_its_lease_changes_nothing_when_it_wakes(team: Team) -> None:
     here, there = team.machines[0], team.machine()
-    words = "[ $(grep -c slow {0}) -lt 2 ] && {{ {1}; }}; echo slow".format(
-        here.log, here.gate("late")
-    )
+    late = f"[ $(grep -c slow {here.log}) -lt 2 ] && {{ {here.gate('late')}; }}"
+    words = f"{late}; echo slow"
     team.plan({"slow": {"shell": here.sh(words)}, "end": {"shell": here.sh(), "needs": ["slow"]}})
     first = there.elsewhere("there", *JOINED)
     until(lambda: here.begun() == ["slow"], "it begins there")
@@ -114,6 +114,10 @@ def test_who_stood_still_past_its_lease_changes_nothing_when_it_wakes(team: Team
     assert team.rows("SELECT count(*) FROM artifact") == rows
     assert here.begun() == ["slow", "slow", "end"]
     here.ok("verify")
+
+
+def has_begun(machine: Machine, count: int) -> bool:
+    return len(machine.begun()) >= count
 
 
 @pytest.mark.req("D19")
@@ -136,15 +140,17 @@ def test_a_server_that_dies_and_comes_back_loses_nothing(
             }
         )
         engines = [one.start(*JOINED) for one in machines]
-        for round_number in range(1, 4):
-            until(lambda n=round_number: len(machines[0].begun()) >= 12 * n, "steps run")
+        for count in (12, 24, 36):
+            until(partial(has_begun, machines[0], count), "steps run")
             running.crash(how)
             running.start()
         runs = [finish_run(engine) for engine in engines]
         for run in runs:
             assert (run.code, run.data["status"]) == (0, "completed"), run.err
             assert run.digests == runs[0].digests
-        accepted = team.rows("SELECT step, count(*) FROM artifact WHERE status = 'accepted' GROUP BY 1")
+        accepted = team.rows(
+            "SELECT step, count(*) FROM artifact WHERE status = 'accepted' GROUP BY 1"
+        )
         assert dict(accepted) == dict.fromkeys(names, 1)
         machines[0].ok("verify")
         for one in machines:
@@ -175,7 +181,7 @@ def test_a_role_with_few_rights_runs_plans_and_changes_no_event(
     schema = new_schema()
     role = f"runner_{schema}"
     with psycopg.connect(postgres.url(), autocommit=True) as owner:
-        owner.execute(f"CREATE ROLE {role} LOGIN")  # type: ignore[arg-type]
+        owner.execute(f"CREATE ROLE {role} LOGIN")
     url = postgres.url(schema, user=role)
     machine = Machine(tmp_path / "m", url)
     told = machine.call("store", "init", postgres.url(schema), "--role", role, "--json")
@@ -193,7 +199,7 @@ def test_a_role_with_few_rights_runs_plans_and_changes_no_event(
             "CREATE TABLE more(a int)",
         ):
             with pytest.raises(psycopg.Error), runner.transaction():
-                runner.execute(statement)  # type: ignore[arg-type]
+                runner.execute(statement)
     machine.ok("verify")
     machine.end()
 

@@ -87,6 +87,7 @@ TABLE: dict[str, tuple[object, bool]] = {
     "rounds": (2, False),
     "on_fatal": ("escalate", False),
     "resources": ({"gpu": 1}, False),
+    "runs_on": ("gpu", False),
     "workspace": ("scratch", True),
     "reuse": ("strict", False),
     "fresh_for": (60.0, False),

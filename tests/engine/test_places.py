@@ -38,7 +38,11 @@ def places(
     steps = [step(name) for name in (*SHELLS, "f")]
     steps += [replace(step(name), uses="llm", model="p:m") for name in ASKING]
     world = SimpleNamespace(
-        parallel=parallel, one_by_one=one_by_one, inline={sid("f")}, models=lambda: None
+        parallel=parallel,
+        one_by_one=one_by_one,
+        inline={sid("f")},
+        models=lambda: None,
+        elsewhere=0,
     )
     return Places(cast("World", world), state_of(plan(*steps)), Ready(), wake)
 

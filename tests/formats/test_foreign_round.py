@@ -158,6 +158,7 @@ ODD: dict[str, Any] = {
     "budget": {"attempts": 3},
     "patience": 2,
     "resources": {"gpu": 1},
+    "runs_on": "lab",
     "reuse": "content",
     "fresh_for": 3600.0,
     "env": ("HOME",),

@@ -92,6 +92,7 @@ steps:
     fresh_for: 7d
     priority: CRITICAL
     effects: none
+    runs_on: lab
     workspace: scratch
     reuse: strict
     share: true
@@ -121,7 +122,7 @@ steps:
     escalate: size
     rounds: 3
     on_fatal: escalate
-    resources: {gpu: 2, desk: 1}
+    resources: {gpu: 2, desk: 1, cpus: 0, memory: 512MB}
     effects: external
     idempotent: true
     workspace: shared
@@ -205,6 +206,7 @@ COLLECT = Step(
     fresh_for=604800.0,
     priority="critical",
     effects="none",
+    runs_on="lab",
     workspace="scratch",
     reuse="strict",
     context_tokens=3000,
@@ -309,7 +311,7 @@ PLAN = Plan(
             escalate=("size",),
             rounds=3,
             on_fatal="escalate",
-            resources={"gpu": 2, "desk": 1},
+            resources={"gpu": 2, "desk": 1, "cpus": 0, "memory": 512_000_000},
             effects="external",
             idempotent=True,
             workspace="shared",

@@ -30,7 +30,7 @@ def test_a_hostile_line_is_matched_at_once(line: str) -> None:
 def test_where_only_a_backtracking_matcher_is_there_it_is_refused(
     line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire.workshop, "_is_installed", lambda library: library != "re2")
+    monkeypatch.setattr(wire.workshop, "is_installed", lambda library: library != "re2")
     with pytest.raises(UsageError, match="too many stars") as raised:
         wire.ignore_rules(["*.log", line])
     assert raised.value.hint == "pip install 'holdfast[regex]'"

@@ -55,7 +55,6 @@ SHAPES = [
     "inputs_without_glob",
     "prompt_without_task",
     "schema_other",
-    "reserved_step_keys",
     "reserved_default",
     "params_list",
     "param_text",

@@ -179,7 +179,7 @@ def test_a_library_that_is_not_there_is_a_warning() -> None:
 def test_without_its_library_a_schema_is_a_warning_and_not_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(wire.workshop, "_is_installed", lambda _library: False)
+    monkeypatch.setattr(wire.workshop, "is_installed", lambda _library: False)
     loaded = load(guarded("json-schema: {type: object}"))
     assert [(item.code, item.hint) for item in loaded.warnings] == [
         ("P904", "pip install 'holdfast[schema]'")

@@ -64,7 +64,8 @@ class StepKeys(TypedDict, total=False):
     escalate: Sequence[str]
     rounds: int
     on_fatal: Literal["fail", "escalate"]
-    resources: Mapping[str, int]
+    resources: Mapping[str, int | str]
+    runs_on: str
     handoff: bool
     context: bool | Literal["in-ref"]
     context_tokens: int

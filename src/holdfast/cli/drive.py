@@ -21,7 +21,7 @@ from holdfast.engine.loop import Engine
 from holdfast.engine.repeat import Repeated
 from holdfast.engine.world import World
 from holdfast.errors import UsageError
-from holdfast.model.event import Agreed
+from holdfast.model.event import Agreed, Where
 from holdfast.model.plan import Plan
 from holdfast.ports import Store
 
@@ -57,6 +57,11 @@ def manner_of(given: Mapping[str, object]) -> Manner:
     )
 
 
+def where_of(given: Mapping[str, object]) -> Where:
+    """Where the options of a command let steps run that can leave this machine."""
+    return "ray" if given.get("executor") == "ray" else ""
+
+
 def wishes_of(
     where: Place, store: Store, settings: Settings, given: Mapping[str, object], agreed: Agreed
 ) -> wire.Wishes:
@@ -75,6 +80,8 @@ def wishes_of(
         agreed=agreed,
         network=bool(given.get("network")),
         sandbox=not given.get("no_sandbox"),
+        executor=where_of(given),
+        address=str(given.get("address") or ""),
     )
 
 

@@ -89,6 +89,19 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
         ),
         sandbox_options,
         click.option(
+            "--executor",
+            type=click.Choice(["local", "ray"]),
+            help="Where commands and functions run: on this machine (the default), or on a Ray cluster, each "
+            "in a directory of its own.",
+        ),
+        click.option(
+            "--address",
+            envvar="RAY_ADDRESS",
+            default="",
+            metavar="HOST:PORT",
+            help="The Ray cluster (default: RAY_ADDRESS, else one is started for this run).",
+        ),
+        click.option(
             "--checkpoints",
             metavar="DIR",
             help="Write a checkpoint there whenever a wave is settled.",

@@ -25,13 +25,23 @@ from holdfast.cli.say import talk
 from holdfast.core.values import file_values
 from holdfast.engine.furnish import copy_into, furnish, lay_out
 from holdfast.engine.gathering import collected
-from holdfast.engine.given import by_names, given_artifact, with_known_values
+from holdfast.engine.given import by_names, with_known_values
 from holdfast.engine.survey import Survey
 from holdfast.executors.identity import implied
 from holdfast.model.artifact import Form, tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.plan import Guard, Plan, Step, StepId
-from holdfast.ports import Calls, Candidate, Executor, File, Given, Job, Outcome, Store
+from holdfast.ports import (
+    Calls,
+    Candidate,
+    Executor,
+    File,
+    Given,
+    Job,
+    Outcome,
+    Store,
+    given_artifact,
+)
 
 if TYPE_CHECKING:
     from holdfast.engine.aside import Desk

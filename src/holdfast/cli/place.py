@@ -23,6 +23,7 @@ from holdfast.model.digest import Json, digest_bytes
 from holdfast.model.items import step_named
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import RunRow, Store
+from holdfast.wire.shared import refuse_password
 
 if TYPE_CHECKING:
     from holdfast.engine.unkept import Hidden
@@ -167,6 +168,7 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     if plan is not None and not goal and not os.path.isfile(python_part(plan)[0] or plan):
         raise UsageError(f"there is no plan file '{plan}'", hint=_goal_hint(plan))
     root = root_of(file)
+    refuse_password(store or "")
     location = wire.store_location(root, store)
     line = _whole(location, plan_id) or (goal_line(goal) if goal else None)
     if plan is None and file is not None and line is not None and _is_planned(location, line):

@@ -11,7 +11,7 @@ import click
 from holdfast import wire
 from holdfast.cli.again import mend
 from holdfast.cli.detach import detach as detached
-from holdfast.cli.drive import manner_of
+from holdfast.cli.drive import manner_of, where_of
 from holdfast.cli.driving import (
     WAITING,
     check_plan_secrets,
@@ -185,6 +185,7 @@ def run(
         select=more or selected_steps(where, loaded, selected, excluded),
         resample=more,
         max_ms=max_ms,
+        executor=where_of(manner),
     )
     yes = bool(manner["yes"]) or saved is not None
     held = None if diff_plan else held_to(where, loaded, options, asked)

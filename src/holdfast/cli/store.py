@@ -71,6 +71,7 @@ def _made(url: str, role: str, blobs: str, *, as_json: bool) -> int:
 @json_option
 def status_of_store(store: str | None, *, as_json: bool) -> int:
     """Show where the store is, how much it holds and who works with it."""
+    refuse_password(store or "")
     found = standing(wire.store_location(os.getcwd(), store))
     if as_json:
         out_json({"schema": _SCHEMA, **_json(found)})

@@ -9,10 +9,10 @@ from holdfast.cli.place import Place
 from holdfast.core.preview import Outlook
 from holdfast.core.values import read_by
 from holdfast.engine.foresee import Foreseen
-from holdfast.engine.given import given_artifact, with_values
+from holdfast.engine.given import with_values
 from holdfast.errors import AttemptError
 from holdfast.model.plan import Step, StepId
-from holdfast.ports import Job, Store
+from holdfast.ports import Job, Store, given_artifact
 
 
 def recorded(where: Place, store: Store, foreseen: Foreseen) -> dict[StepId, bool | None]:

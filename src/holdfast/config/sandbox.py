@@ -7,20 +7,18 @@ say here.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
 from holdfast.config.settings import personal_file, section, table
 from holdfast.errors import UsageError
+from holdfast.model.size import bytes_of
 from holdfast.process.limits import Limits
 from holdfast.process.terms import Terms
 
 _LISTS = ("writable", "readable")
 _COUNTS = ("processes", "open_files")
 _SIZES = ("memory", "file_size", "scratch", "spare")
-_SIZE = re.compile(r"([0-9]{1,12}) ?(B|kB|KB|MB|GB|TB)?\Z")
-_UNITS = {"": 1, "B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 def read_terms(env: Mapping[str, str] = os.environ) -> Terms:
@@ -68,9 +66,8 @@ def _limit(given: Mapping[str, object], name: str, place: str) -> int | None:
         return None
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
-    found = _SIZE.match(value) if isinstance(value, str) and name in _SIZES else None
-    size = int(found[1]) * _UNITS[found[2] or ""] if found else 0
-    if size < 1:
+    size = bytes_of(value) if isinstance(value, str) and name in _SIZES else None
+    if not size:
         what = "a size such as '4 GB'" if name in _SIZES else "a whole number from 1"
         raise UsageError(f"'sandbox.{name}' in '{place}' must be {what}")
     return size

@@ -1,8 +1,9 @@
 """How much there is of what attempts take while they run: named resources, and agents.
 
 A resource is there as often as the plan's limits say, else once. Whoever runs the plan may say less of
-it on his machine, or how much there is of one that the plan does not name. An agent has no bound but
-the one that the limits give it.
+it on his machine, or how much there is of one that the plan does not name. Processors and memory are for
+the machines to know, unless somebody says how much there is. An agent has no bound but the one that the
+limits give it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from holdfast.model.plan import Limits, Plan, StepId
+from holdfast.model.plan import OF_MACHINES, Limits, Plan, StepId
 
 Thing = tuple[str, str]  # ("resource", its name) or ("agent", its name)
 Demands = tuple[tuple[Thing, int], ...]
+_ENOUGH: Final = 1 << 62
 NOTHING_SAID: Final[Mapping[str, int]] = {}
 
 
@@ -45,6 +47,8 @@ def capacity(limits: Limits, thing: Thing, machine: Mapping[str, int] = NOTHING_
     if kind == "agent":
         return limits.agents[name]
     planned, there = limits.resources.get(name), machine.get(name)
+    if planned is None and there is None and name in OF_MACHINES:
+        return _ENOUGH
     if planned is None or there is None:
         return planned or there or 1
     return min(planned, there)

@@ -16,9 +16,10 @@ from holdfast.engine.contents import Contents
 from holdfast.engine.copies import Copy
 from holdfast.engine.furnish import lay_out
 from holdfast.engine.gathering import collected, gathered
-from holdfast.engine.given import by_names, given_artifact, with_known_values, with_values
+from holdfast.engine.given import by_names, with_known_values, with_values
 from holdfast.engine.laying import Layer
 from holdfast.engine.outputs import Kept, Outputs
+from holdfast.engine.places import leaves
 from holdfast.engine.rooms import Rooms
 from holdfast.engine.survey import Survey
 from holdfast.engine.taking import Taker
@@ -32,7 +33,7 @@ from holdfast.model.event import (
     AttemptStarted,
 )
 from holdfast.model.plan import COPIES, GATHER, Step, StepId
-from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome
+from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome, given_artifact
 from holdfast.process.removal import discard_folder
 
 MOST_LOG = 1 << 20
@@ -55,7 +56,9 @@ class Bench:
 
     def in_copy(self, step: Step) -> bool:
         """Whether the step works in a directory of its own instead of the project directory."""
-        return step.workspace in COPIES or (self._state.options.joined and not step.workspace)
+        if step.workspace:
+            return step.workspace in COPIES
+        return self._state.options.joined or leaves(self._world, self._state, step)
 
     def give(self, step_id: StepId, worktree: Copy) -> None:
         """Let the next attempt at a step work in this worktree."""

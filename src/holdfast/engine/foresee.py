@@ -26,7 +26,7 @@ from holdfast.engine.additions import Additions
 from holdfast.engine.briefs import Foreknown
 from holdfast.engine.foreseen import brought, opened, unfit, without_list
 from holdfast.engine.gathering import collected
-from holdfast.engine.given import given_artifact, readable
+from holdfast.engine.given import readable
 from holdfast.engine.journals import runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
@@ -46,7 +46,7 @@ from holdfast.model.plan import (
     plan_digest,
     plan_from_json,
 )
-from holdfast.ports import Fragments, Store
+from holdfast.ports import Fragments, Store, given_artifact
 
 MOST_RUNS = 20
 MOST_EVENTS = 20_000

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import cast
 
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.values import listed
-from holdfast.engine.given import given_artifact, readable
+from holdfast.engine.given import readable
 from holdfast.errors import AttemptError, PlanError, Problem
 from holdfast.model.artifact import Entry, Form, tree_entries
 from holdfast.model.digest import Digest, EncodingError, Json, canonical
 from holdfast.model.items import items_of, key_in, opened, quoted_key, source_of
 from holdfast.model.plan import GATHER, Step, StepId
-from holdfast.ports import Candidate, File, Given, Listed
+from holdfast.ports import Candidate, File, Given, Listed, given_artifact
 
 INDEX = "index.json"
 
@@ -90,7 +91,7 @@ def collected(given: Given, step_id: StepId, steps: Mapping[StepId, Step]) -> Gi
         return given
     contents = {path: content for path, _, content in given.files}
     found = _listed(contents, "", step_id, steps)
-    return given if found is None else Given(given.form, given.content, given.files, found)
+    return given if found is None else replace(given, items=found)
 
 
 def _listed(

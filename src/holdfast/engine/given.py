@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
 from holdfast.core.values import Content, filled, has_expressions
 from holdfast.errors import AttemptError
-from holdfast.model.artifact import Form, tree_entries
-from holdfast.model.digest import Digest
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Given, Listed
-
-
-def given_artifact(get: Callable[[Digest], bytes], digest: Digest, form: Form) -> Given:
-    """An artifact whose bytes are read when somebody wants them."""
-    content = partial(get, digest)
-    if form != "tree":
-        return Given(form, content)
-    files = tuple(
-        (entry.path, entry.executable, partial(get, entry.digest))
-        for entry in tree_entries(content())
-    )
-    return Given(form, content, files)
 
 
 def with_values(step: Step, given: Mapping[StepId, Given]) -> Step:

@@ -21,7 +21,7 @@ from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
 from holdfast.engine.gathering import collected
-from holdfast.engine.given import given_artifact, readable
+from holdfast.engine.given import readable
 from holdfast.engine.journals import beside
 from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Drift, Outputs
@@ -34,6 +34,7 @@ from holdfast.model.changeset import changes_in, changeset_bytes, settled_in
 from holdfast.model.digest import Digest, digest_json
 from holdfast.model.event import AttemptStarted, Options, OutputsPlaced, Reason
 from holdfast.model.plan import RunId, Step, StepId
+from holdfast.ports import given_artifact
 
 Blobs = list[tuple[Digest, bytes]]
 

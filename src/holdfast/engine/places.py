@@ -2,6 +2,7 @@
 
     a function of this process    takes none here; nor does gathering
     work on this machine          one of the machine's places (`-j`), from the start of the attempt
+    work on other machines        one of those, until the attempt has ended
     a step that a model does      one of its provider's (`at_once`), until the attempt has ended
 
 Whoever asks a model gives a place of the machine back, and whoever is about to start a process takes one
@@ -21,11 +22,18 @@ from typing import Protocol
 
 from holdfast.core.state import State
 from holdfast.engine.world import World
-from holdfast.model.plan import GATHER, StepId
+from holdfast.model.plan import GATHER, Step, StepId
 
 INLINE = ""
 HERE = ":"  # no provider has this name
+ELSEWHERE = "::"
 MOST_UNDER_WAY = 256  # attempts that began here; some of them may wait for models that judge
+
+
+def leaves(world: World, state: State, step: Step) -> bool:
+    """Whether a step is one for another machine, which the project directory is not on."""
+    asked = bool(state.options.executor) or bool(step.runs_on)
+    return asked and step.can_leave and step.id not in world.inline
 
 
 class Providers(Protocol):
@@ -61,6 +69,8 @@ class Places:
         step = self._state.plan.steps[step_id]
         if step.uses == GATHER:
             return INLINE
+        if self._world.elsewhere and leaves(self._world, self._state, step):
+            return ELSEWHERE
         if self._world.models is None or not step.asks_model:
             return HERE
         return step.model.partition(":")[0]
@@ -73,6 +83,8 @@ class Places:
             most = max(MOST_UNDER_WAY, self._world.parallel)
             return self._free > 0 and len(self._under_way) < most
         taken = self._taken[place]
+        if place == ELSEWHERE:
+            return taken < self._world.elsewhere
         return taken < self._providers.at_once(place) and self._providers.is_ready(place)
 
     def begin(self, step_id: StepId) -> None:

@@ -61,6 +61,7 @@ class World:
     terms: Terms | None = None  # on which tools are asked for their versions
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     parallel: int = 1  # attempts that work on this machine at once
+    elsewhere: int = 0  # attempts that may be under way on other machines
     one_by_one: bool = False  # no two steps at once, whatever they do
     resources: Mapping[str, int] = field(default_factory=dict)  # how much there is of some here
     beat_seconds: float = 10.0

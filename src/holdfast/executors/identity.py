@@ -94,6 +94,12 @@ def judged_by(step: Step, guard: Callable[[Guard, str], Part], folder: str, root
     )
 
 
+def files_of(part: Part) -> set[str]:
+    """The files of the project that a part of a key names: modules, scripts, schemas."""
+    parts = [part, {"items": part.get("guards", [])}]
+    return {*_files("code", parts), *_files("files", parts)}
+
+
 def _files(key: str, parts: Sequence[Json]) -> dict[str, str]:
     """Everything named under a key, at any depth, with its digest."""
     found: dict[str, str] = {}

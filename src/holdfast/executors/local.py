@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from holdfast.errors import (
@@ -74,13 +74,21 @@ class LocalExecutor:
             return _too_large(candidate)
         return Outcome("accepted", "", candidate)
 
-    async def run(self, job: Job) -> Outcome:
-        return _unless_full(job, await self._run(job))
+    def __contains__(self, step: StepId) -> bool:
+        """Whether a step is a function of this very process."""
+        return self._inline is not None and step in self._inline
 
-    async def _run(self, job: Job) -> Outcome:
+    async def run(self, job: Job) -> Outcome:
+        return await self.run_with(job, lambda: self._generator(job.step).generate(job))
+
+    async def run_with(self, job: Job, generate: Callable[[], Awaitable[Candidate]]) -> Outcome:
+        """Guard what is generated so; AttemptError if it gives no candidate."""
+        return _unless_full(job, await self._run(job, generate))
+
+    async def _run(self, job: Job, generate: Callable[[], Awaitable[Candidate]]) -> Outcome:
         before = self._judged_by(job)
         try:
-            candidate = await self._generator(job.step).generate(job)
+            candidate = await generate()
             if job.take is not None:
                 candidate = job.take(candidate)
         except AttemptError as error:
@@ -141,7 +149,7 @@ class LocalExecutor:
 
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
         """The generator's part, `guards` in their order, and all that is `unresolved` in either."""
-        if self._inline is not None and step.id in self._inline and not has_guards(step):
+        if self._inline is not None and step.id in self and not has_guards(step):
             return self._inline.identity(step, root)
         return joined_identity(
             step,
@@ -156,7 +164,7 @@ class LocalExecutor:
         await asyncio.gather(*(generator.close() for generator in generators))
 
     def _generator(self, step: Step) -> Generator:
-        if self._inline is not None and step.id in self._inline:
+        if self._inline is not None and step.id in self:
             return self._inline
         found = self._generators.get(step.uses)
         if found is None:

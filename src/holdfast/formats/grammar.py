@@ -47,7 +47,8 @@ from holdfast.formats.shapes import (
 )
 from holdfast.formats.soundness import check_value
 from holdfast.model.digest import Json
-from holdfast.model.plan import CLI_AGENT, PLAN_SCHEMA, PRIORITIES, Limits
+from holdfast.model.plan import CLI_AGENT, OF_MACHINES, PLAN_SCHEMA, PRIORITIES, Limits
+from holdfast.model.size import SIZE, bytes_of
 
 T = TypeVar("T")
 
@@ -151,20 +152,45 @@ def _tool(reading: Reading, key: str, node: Node) -> str | None:
 TOOLS = list_of(_tool, FUNCTION.schema)
 
 
+def _amount(reading: Reading, key: str, name: str, node: Node) -> int | None:
+    """How much of a resource: a number; of memory also a size. A machine's processors may be left alone."""
+    given = node.value if isinstance(node, Scalar) else None
+    if name == "memory" and isinstance(given, str):
+        size = bytes_of(given)
+        if not size:
+            message = f"'memory' in {reading.label(key)} is {quoted(given)}, which is not a size"
+            reading.problems.add("P036", node, message, "write it like 512MB or 4GB")
+        return size or None
+    return whole(0 if name in OF_MACHINES else 1).read(reading, key, node)
+
+
 def _amounts(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
     if not isinstance(node, Mapping):
         reading.wrong_type(key, node, "a mapping of names to numbers")
         return None
     found = {}
     for name, (place, value) in node.pairs.items():
-        amount = whole(1).read(reading, key, value)
+        amount = _amount(reading, key, name, value)
         if LINE.read(reading, key, place) is not None and amount is not None:
             found[name] = amount
     return found
 
 
+_COUNT: dict[str, Json] = {"type": "integer", "minimum": 0}
 _AMOUNTS: Shape[dict[str, int]] = Shape(
-    _amounts, {"type": "object", "additionalProperties": whole(1).schema}
+    _amounts,
+    {
+        "type": "object",
+        "properties": {
+            "cpus": {**_COUNT, "description": "Processors."},
+            "gpus": {**_COUNT, "description": "Graphics processors."},
+            "memory": {
+                "anyOf": [_COUNT, {"type": "string", "pattern": f"^{SIZE}$"}],
+                "description": "Bytes, or a size like 512MB.",
+            },
+        },
+        "additionalProperties": whole(1).schema,
+    },
 )
 
 
@@ -333,7 +359,12 @@ STEP: dict[str, Key] = {
         words="When a guard refuses it for good: the step fails, or the whole run stops for a person.",
     ),
     "resources": Key(
-        _AMOUNTS, words="Named resources that it takes while it runs, and how much of each."
+        _AMOUNTS,
+        words="Named resources that it takes while it runs, and how much of each; "
+        "cpus, gpus and memory (512MB) are asked of a cluster.",
+    ),
+    "runs_on": Key(
+        LINE, words="Which machines do it, by a name that they go by; see docs/howto/cluster.md."
     ),
     "workspace": _WORKSPACE,
     "reuse": _REUSE,
@@ -376,7 +407,6 @@ STEP: dict[str, Key] = {
         words="The sub-plan that it came from: what it needs of it has the names of that file.",
     ),
     **STEP_PREMISES,
-    "runs_on": RESERVED,
 }
 
 PLAN: dict[str, Key] = {

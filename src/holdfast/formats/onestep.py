@@ -254,9 +254,21 @@ def _check_together(reading: Reading, node: Mapping, given: dict[str, object]) -
     if given.get("idempotent") and given.get("effects", "none") == "none":
         message = f"'idempotent' of {quoted(reading.step)} says nothing: the step has no effects"
         problems.warn("P903", node.pairs["idempotent"][0], message)
+    if given.get("runs_on") and not _can_leave(given):
+        message = (
+            f"'runs_on' of {quoted(reading.step)} says nothing: the step stays on this machine"
+        )
+        hint = "only commands and functions leave it, in a scratch directory"
+        problems.warn("P903", node.pairs["runs_on"][0], message, hint)
     if "rounds" in given and not given.get("escalate"):
         message = f"'rounds' of {quoted(reading.step)} says nothing: it has no 'escalate'"
         problems.warn("P903", node.pairs["rounds"][0], message, "name steps above it")
+
+
+def _can_leave(given: Table[str, object]) -> bool:
+    """As the step itself says, once it is one."""
+    keys = {key: given[key] for key in ("uses", "workspace", "effects") if key in given}
+    return Step(StepId("step"), **keys).can_leave  # type: ignore[arg-type]  # as the table reads them
 
 
 def _check_budget(reading: Reading, node: Mapping, given: dict[str, object]) -> None:

@@ -14,7 +14,7 @@ from holdfast.formats.nodes import Scalar
 from holdfast.formats.problems import NOWHERE, Placed, Problems, quoted
 from holdfast.formats.reading import Use
 from holdfast.model.glob import COMPILED, Paths, parents
-from holdfast.model.plan import Need, Step
+from holdfast.model.plan import OF_MACHINES, Need, Step
 
 MOST_CIRCLES = 20
 MOST_NAMES = 8  # of one circle
@@ -106,7 +106,7 @@ def _warn_of_effects(graph: _Graph, order: Sequence[int], problems: Problems) ->
 def _check_takes(step: Wired, resources: Mapping[str, int], problems: Problems) -> None:
     """A step that takes more than there is could never start."""
     for name, count, place in step.takes:
-        there = resources.get(name, 1)
+        there = resources.get(name, count if name in OF_MACHINES else 1)
         if count > there:
             message = f"{quoted(step.id)} takes {count:,} of {quoted(name)}, and there is {there:,}"
             hint = f"say how much there is: limits: {{resources: {{{name}: {count}}}}}"

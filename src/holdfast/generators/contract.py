@@ -11,7 +11,7 @@ from holdfast.errors import AttemptError, EditError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Json
 from holdfast.model.handoff import MOST_TOLD
-from holdfast.ports import Candidate, Feedback, File, Given, Job
+from holdfast.ports import Candidate, Feedback, File, Job
 from holdfast.process.gitplaces import own_objects
 from holdfast.process.room import (
     MAX_ARTIFACT_BYTES,
@@ -19,7 +19,7 @@ from holdfast.process.room import (
     file_name,
     private_folder,
     put_file,
-    put_tree,
+    put_given,
 )
 
 ADD = "add"
@@ -63,14 +63,6 @@ def lay_out(job: Job, engine: Mapping[str, str]) -> dict[str, str]:
         text = prompt_text(job.step.prompt, job.feedback)
         environment["HOLDFAST_PROMPT"] = put_file(f"{room}/prompt.txt", text.encode())
     return environment
-
-
-def put_given(path: str, given: Given) -> str:
-    """Write the artifact of a need: a file, or a directory for several files."""
-    if given.form == "tree":
-        files = ((name, content(), executable) for name, executable, content in given.files)
-        return put_tree(path, files)
-    return put_file(path, given.content(), executable=given.form == "program")
 
 
 def value_bytes(value: Json) -> bytes:

@@ -15,12 +15,12 @@ from typing import cast
 from holdfast.errors import AttemptError, IntegrityError, StoreError, outside_fault
 from holdfast.generators.captured import Spelling, innermost, undecorated
 from holdfast.generators.child import CallError, decoded, encoded, parameters, story
-from holdfast.generators.contract import collect, put_given
+from holdfast.generators.contract import collect
 from holdfast.generators.imports import Imports
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Candidate, Given, Job
-from holdfast.process.room import file_name
+from holdfast.process.room import file_name, put_given
 
 Function = Callable[..., object]
 

@@ -19,6 +19,7 @@ from holdfast.model.plan import RunId, StepId
 RestStatus = Literal["failed", "waiting", "paused", "limit", "escalated", "blocked"]
 EndStatus = Literal["completed", "superseded"]
 Drift = Literal["adopt", "regenerate", "fail"]
+Where = Literal["", "ray"]  # where attempts run: on this machine, or on a cluster of Ray
 Agreed = Literal["nothing", "shown", "anything"]  # to pay for: what was shown, or whatever comes
 
 
@@ -92,6 +93,7 @@ class Options:
     max_cost: int | None = None  # what the run may spend in all, in micro-dollars
     max_ms: int | None = None  # what each start of it may take, in milliseconds
     resample: tuple[StepId, ...] = ()  # another artifact of these is wanted beside what stands
+    executor: Where = ""  # where steps run that can leave this machine
     shown: tuple[Shown, ...] = ()  # whose items or added steps somebody saw who said yes
 
     def wants(self, step_id: StepId) -> bool:

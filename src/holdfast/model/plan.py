@@ -31,6 +31,8 @@ TURNS = 20  # of a model with tools, if a step does not say how many
 GATHER = "gather"  # what a step uses that collects what its items made
 AGENT = "agent"  # what a step uses of which nobody said how it is done
 
+OF_MACHINES = frozenset({"cpus", "gpus", "memory"})  # resources that a cluster knows by itself
+
 NeedType = Literal["data", "sequence", "approval"]
 Effects = Literal["none", "workspace", "external"]
 Workspace = Literal["", "shared", "scratch", "worktree"]
@@ -135,6 +137,7 @@ class Step:
     rounds: int = 1
     on_fatal: OnFatal = "fail"
     resources: Mapping[str, int] = field(default_factory=dict)
+    runs_on: str = ""  # which machines do it, by a name that they go by
     workspace: Workspace = ""
     reuse: Reuse = "merkle"
     fresh_for: float | None = None
@@ -240,6 +243,15 @@ class Step:
     def changes_copy(self) -> bool:
         """Whether it changes project files in a copy of its own, from which the engine takes them over."""
         return self.effects == "workspace" and self.workspace in COPIES
+
+    @property
+    def can_leave(self) -> bool:
+        """Whether another machine can do it: a command or a function, in a directory of its own."""
+        return (
+            self.uses in {"shell", "python"}
+            and self.workspace in {"", "scratch"}
+            and not self.runs_alone
+        )
 
     @property
     def runs_alone(self) -> bool:

@@ -17,6 +17,7 @@ from io import BufferedReader
 from urllib.parse import quote
 
 from holdfast.errors import EditError
+from holdfast.ports import Given
 from holdfast.process.inside import open_inside
 
 TAIL_BYTES = 8 * 1024
@@ -70,6 +71,14 @@ def put_tree(path: str, files: Iterable[tuple[str, bytes, bool]]) -> str:
         os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
         put_file(place, content, executable=executable)
     return path
+
+
+def put_given(path: str, given: Given) -> str:
+    """Write the artifact of a need: a file, or a directory for several files."""
+    if given.form == "tree":
+        files = ((name, content(), executable) for name, executable, content in given.files)
+        return put_tree(path, files)
+    return put_file(path, given.content(), executable=given.form == "program")
 
 
 def tail(output: bytes, limit: int = TAIL_BYTES) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, UsageError, outside_fault
 from holdfast.model.digest import Digest, Json, digest_json
-from holdfast.model.event import Agreed, Options, Recorded
+from holdfast.model.event import Agreed, Options, Recorded, Where
 from holdfast.model.plan import Limits, Plan, RunId, Step, StepId, plan_digest
 from holdfast.wire import market
 from holdfast.wire.shared import (
@@ -25,7 +25,6 @@ from holdfast.wire.shared import (
     SharedHome,
     is_shared,
     open_shared,
-    refuse_password,
     shared_home,
 )
 from holdfast.wire.workshop import (
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
 
 STORE_NAME = ".holdfast"
 _BETWEEN_SEARCHES = 50_000  # objects made
+_MOST_ELSEWHERE = 256
 _VERSION_AT = 60  # where a SQLite file holds the version of its tables
 
 __all__ = [
@@ -85,7 +85,6 @@ def store_location(root: str, given: str | None) -> str:
             f"there are no stores at '{kind}://…'",
             hint="name a directory or postgresql://…: --store or HOLDFAST_STORE",
         )
-    refuse_password(given or "")
     return shared_home(os.path.join(os.path.abspath(root), STORE_NAME), named)
 
 
@@ -191,6 +190,8 @@ class Wishes:
         None  # who reads steps that are added, if not the grammar does
     )
     models: Callable[[], ChatModel] | None = None  # who is asked instead of providers
+    executor: Where = ""  # where steps run that can leave this machine
+    address: str = ""  # of the cluster there; without it one is started
 
 
 class Fragments:
@@ -250,9 +251,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     terms = terms_for(location, wishes)
     return World(
         store=store,
-        executor=executor_for(
-            plan, wishes.functions, terms=terms, more=(wishes.generators, wishes.guards)
-        ),
+        executor=_executor(plan, location, store, wishes, terms, parallel),
         terms=terms,
         root=os.path.abspath(root),
         home=location,
@@ -285,6 +284,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
         parallel=parallel,
+        elsewhere=_elsewhere(plan, wishes, parallel),
         one_by_one=wishes.parallel == 1,
         resources=wishes.resources,
         beat_seconds=wishes.beat_seconds,
@@ -297,6 +297,20 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         say=wishes.say,
         remind=wishes.remind,
     )
+
+
+def _executor(
+    plan: Plan, location: str, store: Store, wishes: Wishes, terms: Terms, parallel: int
+) -> ports.Executor:
+    """Who runs attempts: this machine, and a cluster for what can leave it."""
+    local = executor_for(
+        plan, wishes.functions, terms=terms, more=(wishes.generators, wishes.guards)
+    )
+    if not wishes.executor:
+        return local
+    from holdfast.wire.remote import ray_executor
+
+    return ray_executor(local, store, location, terms, wishes.address, parallel, wishes.say)
 
 
 def ready(root: str, plan: Plan) -> Digest | None:
@@ -331,6 +345,14 @@ def terms_for(location: str, wishes: Wishes) -> Terms:
         sandbox=wishes.sandbox,
         written_here=wishes.written_here,
     )
+
+
+def _elsewhere(plan: Plan, wishes: Wishes, parallel: int) -> int:
+    """How many attempts may be under way on other machines; who has room for them is for those to say."""
+    if not wishes.executor:
+        return 0
+    said = wishes.parallel or plan.limits.parallel
+    return said or (_MOST_ELSEWHERE if wishes.address else parallel)
 
 
 def _is_free(_: Step) -> bool:

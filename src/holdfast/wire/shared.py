@@ -59,6 +59,11 @@ def is_shared(location: str) -> bool:
     return isinstance(location, SharedHome)
 
 
+def address_of(location: str) -> str:
+    """What opens the same store in another process: a directory, or the address of a shared store."""
+    return location.url if isinstance(location, SharedHome) else location
+
+
 def open_shared(
     home: SharedHome, *, create: bool, readonly: bool, say: Callable[[str], None]
 ) -> PostgresStore:

@@ -30,7 +30,7 @@ def ignore_rules(lines: Iterable[str]) -> IgnoreRules:
     from holdfast.model.glob import is_steep
 
     given = list(lines)
-    for line in () if _is_installed("re2") else filter(is_steep, given):
+    for line in () if is_installed("re2") else filter(is_steep, given):
         raise UsageError(
             f"'{line.strip()[:60]}' in a .gitignore has too many stars to be matched without re2",
             hint="pip install 'holdfast[regex]'",
@@ -68,7 +68,7 @@ def guard_flaw(kind: str, value: Json) -> Flaw | None:
         return pattern_flaw(str(pattern), ("pattern",))
     from holdfast.guards.schemaparts import is_plain
 
-    if not _is_installed("jsonschema"):
+    if not is_installed("jsonschema"):
         message = "a schema needs jsonschema, which is not installed"
         return Flaw(message, (), "pip install 'holdfast[schema]'", lacks="jsonschema")
     if is_plain(value):
@@ -79,7 +79,8 @@ def guard_flaw(kind: str, value: Json) -> Flaw | None:
 
 
 @cache
-def _is_installed(library: str) -> bool:
+def is_installed(library: str) -> bool:
+    """Whether a library could be loaded."""
     from importlib.util import find_spec
 
     return find_spec(library) is not None
@@ -124,7 +125,7 @@ def _or_inline(
 
 
 def executor_for(
-    plan: Plan,
+    plan: Plan | None,
     functions: Mapping[StepId, Function] | None = None,
     *,
     terms: Terms,
@@ -132,6 +133,7 @@ def executor_for(
 ) -> LocalExecutor:
     """An executor with the generators and guards that a plan uses, whose commands run on these terms.
 
+    Without a plan they are made when a step asks for them.
     `more` are generators and guards beside the usual ones.
     """
     from holdfast.executors.local import LocalExecutor
@@ -148,7 +150,7 @@ def executor_for(
     guards = _Kinds["GuardKind"](
         lambda kind: more[1].get(kind) or _guard(kind, guards, pool, imports, slots, terms)
     )
-    for kind in _guard_kinds(plan):
+    for kind in () if plan is None else _guard_kinds(plan):
         guards.get(kind)
     inline = None
     if functions:
@@ -213,7 +215,7 @@ def _guard(
     if kind == "python":
         return _python_guard(pool, imports)
     if kind == "json-schema":
-        if not _is_installed("jsonschema"):
+        if not is_installed("jsonschema"):
             lack = "a schema of this plan needs jsonschema, which is not installed"
             raise UsageError(lack, hint="pip install 'holdfast[schema]'")
         from holdfast.guards.schema import JsonSchemaGuard

@@ -1,0 +1,151 @@
+"""Attempts in other processes: who brings them there, and what is kept where they are carried out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from holdfast.errors import UsageError
+from holdfast.wire.shared import address_of, is_shared
+from holdfast.wire.workshop import executor_for, is_installed
+
+if TYPE_CHECKING:
+    from holdfast.executors.elsewhere import Carrier, Elsewhere
+    from holdfast.executors.far import Far
+    from holdfast.executors.local import LocalExecutor
+    from holdfast.executors.parcel import Wish
+    from holdfast.executors.pump import Item
+    from holdfast.ports import Store
+    from holdfast.process.terms import Terms
+
+_ALONE = {  # a cluster that lives as long as a run, on this machine alone
+    "RAY_AUTH_MODE": "token",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # so Ray listens on the loopback address
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
+def ray_executor(
+    local: LocalExecutor,
+    store: Store,
+    location: str,
+    terms: Terms,
+    address: str,
+    processors: int,
+    say: Callable[[str], None],
+) -> Elsewhere:
+    """An executor on a Ray cluster; UsageError if that is not installed, or cannot reach the store."""
+    if address.startswith("ray://"):
+        raise UsageError(
+            f"'{address}' is the address of a Ray client server",
+            hint="give the address of the cluster itself, like HOST:6379",
+        )
+    if not is_installed("ray"):
+        raise UsageError(
+            "steps on a Ray cluster need ray, which is not installed",
+            hint="pip install 'holdfast[ray]'",
+        )
+
+    def make() -> Carrier:
+        if not address:
+            with _environment(**_ALONE, RAY_AUTH_TOKEN=secrets.token_hex(32)):
+                return carrier()
+        return carrier()
+
+    def carrier() -> Carrier:
+        from holdfast.executors.ray import RayCarrier, Site
+
+        site = Site(address, address_of(location), is_shared(location), processors)
+        return RayCarrier(site, attempt, say)
+
+    return elsewhere(local, make, store, terms)
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Variables that Ray reads when it is loaded and when it starts, and nobody else is to see."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def elsewhere(
+    local: LocalExecutor, make: Callable[[], Carrier], store: Store, terms: Terms
+) -> Elsewhere:
+    """An executor that sends what can leave this machine by a carrier."""
+    from holdfast.executors.elsewhere import Elsewhere
+    from holdfast.executors.parcel import Wish
+
+    wish = Wish(terms.network, terms.sandbox, terms.written_here)
+    return Elsewhere(local, make, wish, store.get, store.put)
+
+
+def attempt(location: str, parcel: bytes) -> Iterator[Item]:
+    """What a worker of a cluster runs: one attempt, with the contents of the store at `location`."""
+    from holdfast.executors.pump import pumped
+
+    far = far_side(location)
+    yield from pumped(_runner(), lambda say: far.attempt(parcel, say))
+
+
+@cache
+def _runner() -> asyncio.Runner:
+    """One event loop for all attempts of this process: what is kept between them belongs to it."""
+    return asyncio.Runner()
+
+
+@cache
+def far_side(location: str) -> Far:
+    """Who carries out parcels in this process; opens the store when a content is asked for."""
+    from holdfast.engine.rooms import Rooms
+    from holdfast.executors.far import Far
+    from holdfast.model.digest import Digest
+    from holdfast.process.den import own_den
+    from holdfast.wire import open_store, store_location
+
+    @cache
+    def store() -> Store:
+        return open_store(store_location("/", location))
+
+    @cache
+    def executor(wish: Wish) -> LocalExecutor:
+        return _executor(location, wish)
+
+    def get(digest: Digest) -> bytes:
+        return store().get(digest)
+
+    def put(content: bytes) -> Digest:
+        return store().put(content)
+
+    place = own_den()
+    return Far(place, Rooms(os.path.join(place, "rooms")), executor, get, put)
+
+
+def _executor(location: str, wish: Wish) -> LocalExecutor:
+    """Who runs attempts here, on this machine's terms and the wishes of whoever sent them."""
+    from dataclasses import replace
+
+    from holdfast.config.sandbox import read_terms
+
+    own = read_terms()
+    hidden = own.hidden if "://" in location else (*own.hidden, location)
+    terms = replace(
+        own,
+        hidden=hidden,
+        network=wish.network,
+        sandbox=wish.sandbox,
+        written_here=wish.written_here,
+    )
+    return executor_for(None, terms=terms)
