@@ -309,8 +309,11 @@ class Store(Facts, Protocol):
     def report(self, errand: Errand, report: Digest) -> bool:
         """Say how an errand that was taken ended; false, and nothing, if it is not this worker's any more."""
 
-    def errands(self, engine: str | None = None) -> Sequence[Errand]:
-        """The errands of an engine, or all, oldest first."""
+    def errands(self, engine: str | None = None, worker: str | None = None) -> Sequence[Errand]:
+        """The errands of an engine, or of a worker, or all, oldest first."""
+
+    def call_off(self, errands: Collection[int]) -> None:
+        """Let nobody take these any more; whoever has one ends it and takes it back. Its engine is ''."""
 
     def withdraw(self, errands: Collection[int]) -> None:
         """Take errands back, whatever became of them."""

@@ -672,6 +672,18 @@ class TestErrands:
         assert store.bury(holder)
         assert list(store.errands()) == []
 
+    def test_what_is_called_off_goes_or_is_known_to_its_worker(self, store: Store) -> None:
+        store.enter("", "queue:gpu", owner("w"))
+        first, second = (store.post("gpu", ref(name), "e") for name in ("one", "two"))
+        taken = store.take_errand(["gpu"], "w")
+        assert taken is not None
+        store.call_off([first, second])
+        assert store.take_errand(["gpu"], "w") is None
+        assert [(one.id, one.engine) for one in store.errands(worker="w")] == [(first, "")]
+        assert list(store.errands("e")) == []
+        store.withdraw([first])
+        assert list(store.errands()) == []
+
 
 class TestHolders:
     def test_engines_enter_beat_and_leave(self, store: Store) -> None:

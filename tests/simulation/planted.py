@@ -71,6 +71,7 @@ def lease_by_the_time_of_day(patch: Patch) -> None:
 
     def look(self: hearts.Hearts, holders: Iterable[Holder]) -> list[Holder]:
         world = self._world
+        assert isinstance(world, World)
         patch.setattr(hearts, "LONGEST_LOOK", 1e9)
         self._world = replace(world, monotonic=lambda: world.clock() / 1000)
         found = whole(self, holders)

@@ -9,13 +9,36 @@ because nobody was watched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
 
-from holdfast.engine.world import World
-from holdfast.ports import Holder
+from holdfast.ports import Holder, Owner
 
 LONGEST_LOOK = 2  # polls: what lies between two looks counts for no more than this
+
+
+class Watcher(Protocol):
+    """Who looks on, and by which clock."""
+
+    @property
+    def owner(self) -> Owner:
+        """The process that looks on."""
+
+    @property
+    def gone(self) -> Callable[[Owner], bool]:
+        """Whether a process of this machine has ended."""
+
+    @property
+    def monotonic(self) -> Callable[[], float]:
+        """A clock that only ever grows."""
+
+    @property
+    def poll_seconds(self) -> float:
+        """How often it looks."""
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a heart may stand still."""
 
 
 class Seen(NamedTuple):
@@ -28,7 +51,7 @@ class Seen(NamedTuple):
 class Hearts:
     """What one engine has seen of the hearts of the others."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Watcher) -> None:
         self._world = world
         self._seen: dict[str, Seen] = {}
         self._looked = world.monotonic()

@@ -41,14 +41,20 @@ class Carrier(Protocol):
 
 
 class Elsewhere:
-    """An executor for steps that may leave this machine.
+    """An executor for steps that may leave this machine; `goes` says which of them do.
 
     The carrier is made when the first one does, in a thread that lives as long as it and closes it: that may
     take seconds, and what it starts may depend on the thread.
     """
 
     def __init__(
-        self, local: LocalExecutor, make: Callable[[], Carrier], wish: Wish, get: Get, put: Put
+        self,
+        local: LocalExecutor,
+        make: Callable[[], Carrier],
+        wish: Wish,
+        get: Get,
+        put: Put,
+        goes: Callable[[Step], bool] = lambda _: True,
     ) -> None:
         self._local = local
         self._make = make
@@ -57,6 +63,7 @@ class Elsewhere:
         self._wish = wish
         self._get = get
         self._put = put
+        self._goes = goes
 
     def at_once(self, job: Job) -> Outcome | None:
         return self._local.at_once(job)
@@ -68,7 +75,8 @@ class Elsewhere:
         return await self._local.judge(job, candidate)
 
     async def run(self, job: Job) -> Outcome:
-        if not job.step.can_leave or job.folder == job.root or job.step.id in self._local:
+        stays = not job.step.can_leave or not self._goes(job.step) or job.step.id in self._local
+        if stays or job.folder == job.root:
             return await self._local.run(job)
         if job.take is None and not job.step.has_judge:
             try:

@@ -61,11 +61,23 @@ class Errands:
         told = "SELECT id FROM errand WHERE report = ? AND id = ? AND fence = ? AND worker = ?"
         return bool(self._database.once(_REPORT, values, (told, values)))
 
-    def all_of(self, engine: str | None) -> list[Errand]:
-        """Those of an engine, or all."""
-        where, values = ("", ()) if engine is None else (" WHERE engine = ?", (engine,))
-        query = f"SELECT {_COLUMNS} FROM errand{where} ORDER BY id"
-        return [_from(row) for row in self._database.rows(query, values)]
+    def all_of(self, engine: str | None, worker: str | None) -> list[Errand]:
+        """Those of an engine, or of a worker, or all."""
+        asked = {"engine": engine, "worker": worker}
+        wanted = {name: value for name, value in asked.items() if value is not None}
+        where = " AND ".join(f"{name} = ?" for name in wanted) or "1 = 1"
+        query = f"SELECT {_COLUMNS} FROM errand WHERE {where} ORDER BY id"
+        return [_from(row) for row in self._database.rows(query, tuple(wanted.values()))]
+
+    def call_off(self, errands: Collection[int]) -> None:
+        """Remove what nobody took, and let whoever took one know."""
+
+        def work(cursor: Cursor) -> None:
+            values: list[Row] = [(number,) for number in errands]
+            cursor.executemany("DELETE FROM errand WHERE id = ? AND worker IS NULL", values)
+            cursor.executemany("UPDATE errand SET engine = '' WHERE id = ?", values)
+
+        self._database.write(work)
 
     def withdraw(self, errands: Collection[int]) -> None:
         """Remove them."""

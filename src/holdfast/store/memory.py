@@ -411,8 +411,15 @@ class MemoryStore:
             self._errands[errand.id] = errand._replace(report=report)
             return True
 
-    def errands(self, engine: str | None = None) -> Sequence[Errand]:
-        return [one for one in list(self._errands.values()) if engine in {None, one.engine}]
+    def errands(self, engine: str | None = None, worker: str | None = None) -> Sequence[Errand]:
+        every = list(self._errands.values())
+        return [e for e in every if engine in {None, e.engine} and worker in {None, e.worker}]
+
+    def call_off(self, errands: Collection[int]) -> None:
+        with self._lock:
+            for number in errands:
+                if (one := self._errands.pop(number, None)) is not None and one.worker is not None:
+                    self._errands[number] = one._replace(engine="")
 
     def withdraw(self, errands: Collection[int]) -> None:
         with self._lock:

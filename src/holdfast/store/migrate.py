@@ -112,6 +112,7 @@ CREATE TABLE errand(
 ) STRICT;
 CREATE INDEX errand_free ON errand(queue, id) WHERE worker IS NULL;
 CREATE INDEX errand_engine ON errand(engine);
+CREATE INDEX errand_worker ON errand(worker);
 """
 
 MIGRATIONS = (_FIRST, _AGES_AND_IMPORTS, _ACCEPTED_ONCE, _ERRANDS)

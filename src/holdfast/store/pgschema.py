@@ -89,6 +89,7 @@ CREATE TABLE errand(
 ) WITH (fillfactor = 70);
 CREATE INDEX errand_free ON errand(queue, id) WHERE worker IS NULL;
 CREATE INDEX errand_engine ON errand(engine);
+CREATE INDEX errand_worker ON errand(worker);
 CREATE TABLE session(
   id uuid PRIMARY KEY, count bigint NOT NULL, at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 30);
@@ -167,7 +168,7 @@ RIGHTS: dict[str, LiteralString] = {
     "marked": "SELECT, INSERT, DELETE, UPDATE(words)",
     "claim": "SELECT, INSERT, DELETE, UPDATE(fence)",
     "holder": "SELECT, INSERT, DELETE, UPDATE",
-    "errand": "SELECT, INSERT, DELETE, UPDATE(worker, fence, report)",
+    "errand": "SELECT, INSERT, DELETE, UPDATE(engine, worker, fence, report)",
     "session": "SELECT, INSERT, DELETE, UPDATE(count, at)",
     "stat": "SELECT, INSERT, DELETE, UPDATE",
 }

@@ -454,8 +454,11 @@ class RelationalStore:
     def report(self, errand: Errand, report: Digest) -> bool:
         return self._errands.report(errand, report)
 
-    def errands(self, engine: str | None = None) -> Sequence[Errand]:
-        return self._errands.all_of(engine)
+    def errands(self, engine: str | None = None, worker: str | None = None) -> Sequence[Errand]:
+        return self._errands.all_of(engine, worker)
+
+    def call_off(self, errands: Collection[int]) -> None:
+        self._errands.call_off(errands)
 
     def withdraw(self, errands: Collection[int]) -> None:
         self._errands.withdraw(errands)

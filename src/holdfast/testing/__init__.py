@@ -257,8 +257,11 @@ class PassingStore:
     def report(self, errand: Errand, report: Digest) -> bool:
         return self._pass("report", lambda: self._store.report(errand, report))
 
-    def errands(self, engine: str | None = None) -> Sequence[Errand]:
-        return self._pass("errands", lambda: self._store.errands(engine))
+    def errands(self, engine: str | None = None, worker: str | None = None) -> Sequence[Errand]:
+        return self._pass("errands", lambda: self._store.errands(engine, worker))
+
+    def call_off(self, errands: Collection[int]) -> None:
+        self._pass("call_off", lambda: self._store.call_off(errands))
 
     def withdraw(self, errands: Collection[int]) -> None:
         self._pass("withdraw", lambda: self._store.withdraw(errands))

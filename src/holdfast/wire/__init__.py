@@ -248,14 +248,14 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         market.market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
     vault = market.Vault(os.path.abspath(root), lambda: _secret_names(plan, wishes.secrets))
-    terms = terms_for(location, wishes)
+    terms, owner = terms_for(location, wishes), this_process()
     return World(
         store=store,
-        executor=_executor(plan, location, store, wishes, terms, parallel),
+        executor=_executor(plan, location, store, wishes, terms, parallel, owner),
         terms=terms,
         root=os.path.abspath(root),
         home=location,
-        owner=this_process(),
+        owner=owner,
         clock=now_ms,
         new_id=lambda: str(uuid.uuid4()),
         gone=gone,
@@ -300,14 +300,24 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
 
 
 def _executor(
-    plan: Plan, location: str, store: Store, wishes: Wishes, terms: Terms, parallel: int
+    plan: Plan,
+    location: str,
+    store: Store,
+    wishes: Wishes,
+    terms: Terms,
+    parallel: int,
+    owner: ports.Owner,
 ) -> ports.Executor:
-    """Who runs attempts: this machine, and a cluster for what can leave it."""
+    """Who runs attempts: this machine, and a cluster or workers for what can leave it."""
     local = executor_for(
         plan, wishes.functions, terms=terms, more=(wishes.generators, wishes.guards)
     )
     if not wishes.executor:
-        return local
+        from holdfast.store.host import gone
+        from holdfast.wire.remote import Watching, queue_executor
+
+        watching = Watching(owner, gone, wishes.poll_seconds, wishes.lease_seconds)
+        return queue_executor(local, store, terms, watching, wishes.say)
     from holdfast.wire.remote import ray_executor
 
     return ray_executor(local, store, location, terms, wishes.address, parallel, wishes.say)
@@ -350,7 +360,7 @@ def terms_for(location: str, wishes: Wishes) -> Terms:
 def _elsewhere(plan: Plan, wishes: Wishes, parallel: int) -> int:
     """How many attempts may be under way on other machines; who has room for them is for those to say."""
     if not wishes.executor:
-        return 0
+        return _MOST_ELSEWHERE
     said = wishes.parallel or plan.limits.parallel
     return said or (_MOST_ELSEWHERE if wishes.address else parallel)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
     from holdfast.executors.local import LocalExecutor
     from holdfast.executors.parcel import Wish
     from holdfast.executors.pump import Item
-    from holdfast.ports import Store
+    from holdfast.model.plan import Step
+    from holdfast.ports import Owner, Store
     from holdfast.process.terms import Terms
 
 _ALONE = {  # a cluster that lives as long as a run, on this machine alone
@@ -81,15 +84,48 @@ def _environment(**variables: str) -> Iterator[None]:
                 os.environ[name] = value
 
 
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """How an engine, or a worker, watches others."""
+
+    owner: Owner
+    gone: Callable[[Owner], bool]
+    poll_seconds: float
+    lease_seconds: float
+    monotonic: Callable[[], float] = time.monotonic
+
+
+def queue_executor(
+    local: LocalExecutor,
+    store: Store,
+    terms: Terms,
+    watching: Watching,
+    say: Callable[[str], None],
+) -> Elsewhere:
+    """An executor that leaves steps which name a queue to the workers of that queue."""
+    from holdfast.engine.hearts import Hearts
+    from holdfast.executors.queue import QueueCarrier
+
+    def make() -> Carrier:
+        dead = Hearts(watching).look
+        return QueueCarrier(store, watching.owner.engine, dead, watching.poll_seconds, say)
+
+    return elsewhere(local, make, store, terms, lambda step: bool(step.runs_on))
+
+
 def elsewhere(
-    local: LocalExecutor, make: Callable[[], Carrier], store: Store, terms: Terms
+    local: LocalExecutor,
+    make: Callable[[], Carrier],
+    store: Store,
+    terms: Terms,
+    goes: Callable[[Step], bool] = lambda _: True,
 ) -> Elsewhere:
     """An executor that sends what can leave this machine by a carrier."""
     from holdfast.executors.elsewhere import Elsewhere
     from holdfast.executors.parcel import Wish
 
     wish = Wish(terms.network, terms.sandbox, terms.written_here)
-    return Elsewhere(local, make, wish, store.get, store.put)
+    return Elsewhere(local, make, wish, store.get, store.put, goes)
 
 
 def attempt(location: str, parcel: bytes) -> Iterator[Item]:
