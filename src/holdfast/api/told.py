@@ -53,6 +53,7 @@ def options_of(ready: Ready, wishes: Mapping[str, object]) -> Options:
         resample=more,
         cutoff=bool(wishes.get("cutoff", False)),
         on_drift=cast("Drift", wishes.get("on_drift", "adopt")),
+        joined=wire.is_shared(ready.location(cast("str | None", wishes.get("store")))),
         max_cost=wire.market.cost_bound(ready.root, ready.plan, bound),
     )
 

@@ -130,12 +130,16 @@ DECLARE
   part bigint := NEW.id >> 16;
 BEGIN
   IF to_regclass('event_' || part) IS NULL THEN
-    EXECUTE format(
-      'CREATE TABLE IF NOT EXISTS %I PARTITION OF event FOR VALUES FROM (%s) TO (%s)',
-      'event_' || part, part << 56, (part + 1) << 56);
-    EXECUTE format(
-      'CREATE TRIGGER events_are_kept BEFORE TRUNCATE ON %I FOR EACH STATEMENT'
-      ' EXECUTE FUNCTION event_is_kept()', 'event_' || part);
+    BEGIN
+      EXECUTE format(
+        'CREATE TABLE %I PARTITION OF event FOR VALUES FROM (%s) TO (%s)',
+        'event_' || part, part << 56, (part + 1) << 56);
+      EXECUTE format(
+        'CREATE TRIGGER events_are_kept BEFORE TRUNCATE ON %I FOR EACH STATEMENT'
+        ' EXECUTE FUNCTION event_is_kept()', 'event_' || part);
+    EXCEPTION WHEN duplicate_table OR unique_violation THEN
+      NULL; -- another process just made it
+    END;
   END IF;
   RETURN NEW;
 END $$;

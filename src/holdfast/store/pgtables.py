@@ -509,12 +509,13 @@ def _roll_back(connection: Connection[Row]) -> None:
 
 def is_away(error: Exception) -> bool:
     """Whether a server that answered before went, or is about to go or to come: not whether it refused."""
-    if isinstance(error, psycopg.InterfaceError):  # the connection was closed
+    if isinstance(error, (*_GONE, psycopg.InterfaceError)):  # the latter: the connection was closed
         return True
     if not isinstance(error, psycopg.OperationalError):
         return False
-    # libpq has no codes for what it meets on the way
-    return error.sqlstate is None or error.sqlstate.startswith("08") or isinstance(error, _GONE)
+    return error.sqlstate is None or error.sqlstate.startswith(
+        "08"
+    )  # None: what libpq met on the way
 
 
 class Waiting:
