@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
-from holdfast.core.evidence import Told
 from holdfast.core.ledger import Ledger, folded, loose_ends, sure
 from holdfast.core.said import Said
+from holdfast.core.told import Told
 from holdfast.model.digest import digest_json
 from holdfast.model.handoff import (
     STANDINGS,

@@ -12,14 +12,16 @@ from holdfast.cli.contest import contest
 from holdfast.cli.place import file_option, find_run, json_option, nearest, place, place_options
 from holdfast.cli.say import out, out_json, short
 from holdfast.cli.show import load_state
-from holdfast.cli.words import add, apart, found_entry, resolve
+from holdfast.cli.words import TOLD_ELSE, add, apart, found_entry, resolve
 from holdfast.core.above import stands_for
+from holdfast.core.bases import FoundBy
 from holdfast.core.confidence import certainties
-from holdfast.core.evidence import Evidence, FoundBy, Told, weights
-from holdfast.core.ledger import Gap, Ledger, Registered
+from holdfast.core.evidence import Evidence
+from holdfast.core.ledger import Gap, Ledger, Registered, counting
 from holdfast.core.questions import Uncertainty
 from holdfast.core.said import Said
 from holdfast.core.single import One, all_of, entries_of, narrowed, past_of, words_about
+from holdfast.core.told import Told
 from holdfast.engine.elsewhere import handoffs_of, stale_steps
 from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.lines import line_journal
@@ -119,7 +121,7 @@ def show_ledger(
         found, people, stale = _learned(opened, where.location, run)
     finally:
         opened.close()
-    certain = certainties(weights(found.evidence, found.found_by))
+    certain = certainties(counting(found))
     if wanted is not None and part is None:
         one = entry_of(found, wanted, people)
     else:
@@ -214,7 +216,7 @@ def _lines(one: One, certain: Certain) -> Iterable[str]:
         for who, text in rows:
             yield f"  {text}" + ("" if who is None else _from([who]))
     if gone:
-        yield f"{_GONE}: its step handed over something else since, so it counts no more"
+        yield f"{_GONE}: {TOLD_ELSE}, so it counts no more"
 
 
 def _nothing(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> str:

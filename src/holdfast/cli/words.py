@@ -29,6 +29,7 @@ from holdfast.model.line import LedgerSaid, LedgerWord
 from holdfast.model.text import one_line
 from holdfast.ports import Store
 
+TOLD_ELSE = "its step handed over something else since, or left the plan"
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -271,7 +272,7 @@ def that_counts(ledger: Ledger, name: str, texts: dict[str, str], kind: str, hin
         gone = [one for one in past_of(ledger) if one.startswith(name)]
         if len(gone) == 1:
             raise UsageError(
-                f"'{gone[0]}' counts no more: its step handed over something else since",
+                f"'{gone[0]}' counts no more: {TOLD_ELSE}",
                 hint=f"holdfast ledger {gone[0]}",
             )
     return found_entry(name, texts, kind, hint)

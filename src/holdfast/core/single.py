@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from holdfast.core.evidence import Told
 from holdfast.core.ledger import Ledger, folded
 from holdfast.core.likeness import equal
 from holdfast.core.said import Said, own_entry
+from holdfast.core.told import Told
 from holdfast.model.handoff import entry_id
 from holdfast.model.plan import StepId
 

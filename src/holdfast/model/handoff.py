@@ -121,6 +121,11 @@ def is_question(name: str) -> bool:
     return _QUESTION.fullmatch(name) is not None
 
 
+def is_entry(name: str) -> bool:
+    """Whether a name is the id of evidence or of a handoff."""
+    return name[1:2] == "-" and _ENTRY.fullmatch(name) is not None
+
+
 def names_in(source: str, is_known: Callable[[str], object]) -> tuple[str, ...]:
     """The entries and steps that a source names: it lists them, or has ids of some in its words."""
     words = dict.fromkeys(_ENTRY.findall(source))
