@@ -168,8 +168,25 @@ def test_a_finding_of_a_step_that_left_the_plan_bounds_and_can_be_contested(pair
     assert {one["stepId"] for one in log} == {"b"}
 
 
+@pytest.mark.req("R125", "R128")
+def test_a_source_is_read_part_by_part_and_a_contest_reaches_each(pair: Project) -> None:
+    name = pair.ok("ledger", "--json").json["evidence"][0]["id"]
+    source = f"{name.upper()}, {name[:8].upper()}, s1, s2"
+    assert claims(pair, source).states["b"] == "done"
+    told = entry(pair, "evidence", "b")
+    assert (told["source"], told["sure"]) == (f"{name}, {name}, s1, s2", 0.2)
+    assert told["id"] in pair.ok("ledger", told["id"].upper()).out
+    for contested in ("s2", told["id"][:9].upper()):
+        word = ("ledger", "contest", contested, "--because", "no", "--json")
+        assert pair.ok(*word, "--dry-run").json["steps"] == ["b"]
+    pair.ok("ledger", "contest", "s2", "--because", "no")
+    assert entry(pair, "evidence", "b")["contested"] == "no"
+    assert pair.run().states == {"a": "reused", "b": "done", "z": "reused"}
+    assert "names 'E-0123456789AB', which nobody told" in claims(pair, "E-0123456789AB, s1").err
+
+
 @pytest.mark.req("R125")
-@pytest.mark.parametrize("source", ["z", "a, z"])
+@pytest.mark.parametrize("source", ["z", "a, z", "z, s1", "step z"])
 def test_a_source_that_is_a_step_is_one_above(pair: Project, source: str) -> None:
     run = claims(pair, source)
     assert run.states["b"] == "failed"

@@ -61,6 +61,56 @@ def test_an_id_in_the_words_of_a_source_is_what_it_stands_on() -> None:
     assert surety(ledger(one, words, plain)) == [0.2, 0.2, 0.99]
 
 
+MIXED = [
+    ("a, gauge.csv", 0.2, ["a"], ("gauge.csv",)),
+    ("gauge.csv; ID", 0.2, ["ID"], ("gauge.csv",)),
+    ("gauge.csv, as told in ID", 0.2, ["ID"], ("gauge.csv",)),
+    ("see UPPER", 0.2, ["ID"], ()),
+    ("step a", 0.2, ["a"], ()),
+    ("steps a and b", 0.44, ["a", "b"], ()),
+    ("a + b", 0.44, ["a", "b"], ()),
+    ("a+b, and s9", 0.44, ["a", "b"], ("s9",)),
+    ("s1, s2", 0.99, [], ("s1", "s2")),
+    ("a note of a, b", 0.3, ["b"], ("a note of a",)),
+    ("the gauge of a and b", 0.99, [], ("the gauge of a and b",)),
+    ("z, s9", 0.99, [], ("s9", "z")),
+    ("c, s9", 0.99, [], ("s9",)),
+]
+
+
+@pytest.mark.req("R128")
+@pytest.mark.parametrize(("source", "share", "stands_on", "plain"), MIXED)
+def test_a_source_is_read_part_by_part(
+    source: str, share: float, stands_on: list[str], plain: tuple[str, ...]
+) -> None:
+    """Each part that names a step above or an entry stands for it; each other is a source of its own."""
+    one = told("a", observed=(Observation("one", "s1", 0.2),))
+    two = told("b", observed=(Observation("two", "s2", 0.3),))
+    (base,) = ledger(one).evidence
+    named = source.replace("ID", base.id).replace("UPPER", base.id.upper())
+    given_ = [one, two, told("c", 1, observed=(Observation("x", named, 0.99),)), told("z", 2)]
+    found = folded(given_, alike, steps=planned(*given_))
+    entry = found.evidence[-1]
+    assert sure(entry, found) == pytest.approx(share)
+    assert entry.stands_on == tuple(base.id if name == "ID" else name for name in stands_on)
+    assert entry.sources == plain
+    for name in plain:
+        doubted = folded(given_, alike, said=[Said("contest", name, "no")], steps=planned(*given_))
+        assert bool(doubted.evidence[-1].contested) == (name != "z")
+    for name in entry.stands_on:
+        doubted = folded(given_, alike, said=[Said("contest", name, "no")], steps=planned(*given_))
+        assert (doubted.evidence[-1].contested, doubted.evidence[-1].stale) == ("", True)
+
+
+@pytest.mark.req("R128")
+def test_a_source_that_several_name_counts_once_beside_others() -> None:
+    listed = ("s1, s2", "s2, s1", "s1")
+    seen = tuple(Observation(f"{n}", name, 0.8, ("wet",)) for n, name in enumerate(listed))
+    found = ledger(told("a", observed=seen), wet="untested").hypotheses["wet"]
+    half = 1 - 0.2**0.5
+    assert found.confidence_for == pytest.approx(1 - 0.2 * (1 - half))
+
+
 @pytest.mark.req("R128")
 def test_a_step_that_gathers_stands_for_all_that_its_items_found() -> None:
     items = [told(f"each[{n}]", observed=(Observation(n, f"{n}.csv", 0.2),)) for n in "ns"]

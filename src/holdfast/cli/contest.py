@@ -150,7 +150,7 @@ def _contested(here: Known, name: str) -> str:
     """What is meant: a step, a source, or an entry by its id or the beginning of it."""
     ledger = here.ledger
     every = (*ledger.evidence, *ledger.past)
-    if name in here.state.steps or any(one.source == name for one in every):
+    if name in here.state.steps or any(name in (one.source, *one.sources) for one in every):
         return name
     if name in contests_in(here.said):
         return name

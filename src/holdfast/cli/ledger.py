@@ -28,7 +28,7 @@ from holdfast.engine.lines import line_journal
 from holdfast.engine.snapshots import Learned, learned
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
-from holdfast.model.handoff import handoff_json
+from holdfast.model.handoff import as_id, handoff_json
 from holdfast.model.items import step_named
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import one_line
@@ -174,6 +174,7 @@ def _learned(store: Store, home: str, run: RunId) -> Learned:
 
 def entry_of(found: Ledger, name: str, said: Sequence[Said]) -> One:
     """The ledger with one entry alone; UsageError if there is none, or if several begin so."""
+    name = as_id(name)
     entries = entries_of(found)
     if not any(one.startswith(name) for one in entries):
         entries = past_of(found)

@@ -25,6 +25,7 @@ from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.speaker import Speaker, check_text
 from holdfast.engine.words import contests_in
 from holdfast.errors import UsageError
+from holdfast.model.handoff import as_id
 from holdfast.model.line import LedgerSaid, LedgerWord
 from holdfast.model.text import one_line
 from holdfast.ports import Store
@@ -268,6 +269,7 @@ def found_entry(name: str, texts: dict[str, str], kind: str, hint: str) -> str:
 
 def that_counts(ledger: Ledger, name: str, texts: dict[str, str], kind: str, hint: str) -> str:
     """The same of what counts; UsageError that says so if a step told it earlier and tells it no more."""
+    name = as_id(name)
     if not any(one.startswith(name) for one in texts):
         gone = [one for one in past_of(ledger) if one.startswith(name)]
         if len(gone) == 1:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from holdfast.core.above import Steps, lying_above, stands_for
 from holdfast.core.confidence import UNSAID
 from holdfast.core.told import Past, Told, findings
-from holdfast.model.handoff import Observation, is_entry, names_in
+from holdfast.model.handoff import Observation, Source, is_entry, read_source
 
 Names = tuple[str, ...]
 Rows = dict[str, tuple[Told, Observation]]  # what was observed, by its id
@@ -38,6 +38,7 @@ class Bases:
         self._within: dict[str, tuple[Sequence[str], int]] = {}
         self._then: dict[tuple[str, str, int], Names] = {}
         self._found: dict[tuple[str, int], Rows] = {}
+        self._read: dict[str, Source] = {}
         for one in latest:
             self._latest[one.step] = one
             self._ids[one.step] = self._ids[one.id] = _observe(one, self.rows)
@@ -109,12 +110,20 @@ class Bases:
         )
         return _straight(found, groups, [*gone, *self.rows]), groups
 
+    def sources(self, told: Told, source: str, *, is_derived: bool) -> Names:
+        """The sources in the world that a source names; a name that nothing stands on is one, too."""
+        read = self._read[source]
+        if is_derived or not read.names:
+            return read.plain
+        return (*read.plain, *(one for one in read.names if one != told.step))
+
     def _of_rows(self) -> dict[str, Names]:
         def is_known(name: str) -> bool:
             return self.is_named(name) or self._was_told(name)
 
-        sources = dict.fromkeys(seen.source for _, seen in self.rows.values())
-        meant = {one: names for one in sources if one and (names := names_in(one, is_known))}
+        for one in {seen.source: None for _, seen in self.rows.values()}:
+            self._read[one] = read_source(one, is_known)
+        meant = {source: one.names for source, one in self._read.items() if one.names}
         if not meant:
             return {}
         named = {
@@ -147,7 +156,9 @@ class Bases:
         found = {}
         for name in fresh:
             told, seen = self.gone[name]
-            names = names_in(seen.source, is_known) if seen.source else ()
+            if seen.source not in self._read:
+                self._read[seen.source] = read_source(seen.source, is_known)
+            names = self._read[seen.source].names
             may = [one for one in names if one not in {told.id, told.step}]
             if bases := self._bases(told, may):
                 found[name] = bases

@@ -39,6 +39,7 @@ class Evidence:
     alike: float
     contested: str = ""
     stale: bool = False
+    sources: tuple[str, ...] = ()  # what its source names in the world: several, each of its own
 
 
 class Known(NamedTuple):
@@ -71,7 +72,7 @@ def evidence_of(bases: Bases, alike: Alike, said: Sequence[Said], gone: Iterable
             name = entry_id("e", PERSON, own.text, own.by)
             doubt = next((contested[key].text for key in (name, own.by) if key in contested), "")
             entry = (name, PERSON, "", own.text, own.by, None, (), (), (), name, 1.0, doubt)
-            added.setdefault(name, Evidence(*entry))
+            added.setdefault(name, Evidence(*entry, sources=(own.by,)))
     past = [
         _finding(bases, name, one, seen, stands_on.get(name, ()), contested)
         for name, (one, seen) in bases.gone.items()
@@ -93,9 +94,10 @@ def _finding(
     contested: Mapping[str, Said],
 ) -> Evidence:
     source, why = seen.source, ""
+    sources = bases.sources(told, source, is_derived=bool(stands_on))
     if contested:
-        plain = "" if bases.is_named(source) else source
-        why = doubt_of(contested, told, name, plain)
+        plain = (one for one in (source, *sources) if not bases.is_named(one))
+        why = doubt_of(contested, told, (name, *plain))
     return Evidence(
         name,
         told.step,
@@ -109,6 +111,8 @@ def _finding(
         name,
         1.0,
         why,
+        False,
+        sources,
     )
 
 
@@ -123,9 +127,9 @@ def spread(said: Sequence[Said], steps: Steps) -> list[Said]:
     return every
 
 
-def doubt_of(contested: Mapping[str, Said], told: Told, name: str, source: str) -> str:
-    """Why evidence is contested: itself, its handoff or its source is, or its step as it was made."""
-    for entry in (name, told.id, source):
+def doubt_of(contested: Mapping[str, Said], told: Told, names: Iterable[str] = ()) -> str:
+    """Why evidence is contested: itself, its handoff or a source of it is, or its step as it was made."""
+    for entry in (told.id, *names):
         if entry and entry in contested:
             return contested[entry].text
     word = contested.get(told.step)
@@ -156,6 +160,7 @@ def _joined(one: Evidence, head: str, alike: float) -> Evidence:
         alike,
         one.contested,
         one.stale,
+        one.sources,
     )
 
 
@@ -190,9 +195,6 @@ def weights(evidence: Iterable[Evidence], groups: FoundBy) -> dict[str, Weight]:
     known = {name: Weight("", None, ids) for name, ids in groups.items()}
     for one in evidence:
         if not one.contested:
-            known[one.id] = Weight(_source(one), one.confidence, one.stands_on)
+            source, *others = one.sources or (f"step {one.step}",)
+            known[one.id] = Weight(source, one.confidence, one.stands_on, tuple(others))
     return known
-
-
-def _source(one: Evidence) -> str:
-    return f"step {one.step}" if one.source in {"", one.step} else one.source

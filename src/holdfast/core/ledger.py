@@ -253,7 +253,7 @@ def _tested(
     contested: Mapping[str, Said],
 ) -> None:
     """Take the verdicts of a handoff. One that is contested itself decides nothing."""
-    is_contested = bool(contested) and bool(doubt_of(contested, one, "", ""))
+    is_contested = bool(contested) and bool(doubt_of(contested, one))
     for name in one.tests:
         heard[name].tested_by[one.step] = None
     for name, trial in one.handoff.hypotheses.items():
@@ -335,7 +335,7 @@ def counting(ledger: Ledger) -> dict[str, Weight]:
 
 def loose_ends(ledger: Ledger) -> list[tuple[StepId, str]]:
     """What handoffs name as if it were an entry and nobody said: ids that are not there."""
-    known = {one.id for one in ledger.evidence} | {
+    known = {one.id for one in (*ledger.evidence, *ledger.past)} | {
         one.id for one in (*ledger.handoffs, *ledger.superseded)
     }
     named = ((one.step, name) for one in ledger.handoffs for name in cited(one.handoff))

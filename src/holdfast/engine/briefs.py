@@ -24,7 +24,7 @@ from holdfast.engine.world import World
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import AttemptAccepted, AttemptStarted
-from holdfast.model.handoff import entry_id, handoff_id
+from holdfast.model.handoff import entry_id, handoff_id, parts_of
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
@@ -232,7 +232,7 @@ def off_all_pages(handoffs: Handoffs, said: Sequence[Said], steps: Collection[St
     for _, one in handoffs.ever() if doubts else ():
         for seen in one.handoff.observed:
             name = entry_id("e", one.step, seen.finding, seen.source)
-            if not doubts.isdisjoint({name, one.id, seen.source}):
+            if not doubts.isdisjoint((name, one.id, seen.source, *parts_of(seen.source))):
                 entries.add(name)
                 summed.add(one.id)
     return Quoted(frozenset(entries), frozenset(summed))

@@ -28,15 +28,15 @@ from holdfast.engine.handoffs import Handoffs
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.expression import texts_in
 from holdfast.model.glob import PRIVATE
-from holdfast.model.handoff import Handoff, entry_id, is_question, listed_in, renamed
+from holdfast.model.handoff import Handoff, as_id, entry_id, is_question, listed_in, renamed
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Candidate, Store
 
 Above = Callable[[StepId], Iterable[StepId]]  # the steps that come before one
 Entries = dict[str, str]  # by id; of a question its words
-_ENTRY = re.compile("[ehu]-[0-9a-f]{12}")
-_SHORTENED = re.compile("[ehu]-[0-9a-f]{4,11}")
+_ENTRY = re.compile("[ehu]-[0-9a-f]{12}", re.IGNORECASE)
+_SHORTENED = re.compile("[ehu]-[0-9a-f]{4,11}", re.IGNORECASE)
 _SHOWN = re.compile("^- (.*) \\((?:open|testing)\\) (u-[0-9a-f]{12})$", re.MULTILINE)
 _QUESTIONS = ("resolves", "testing")  # what names questions and nothing else
 _NEAREST = 3  # questions that a refusal names
@@ -108,9 +108,11 @@ class Citations:
             mine |= _shown_on(page())
             told = _Told({**self._known, **mine})
             for place, name in unsure:
-                if _is_told(place, name, told.entries):
+                kept = as_id(name)
+                if _is_told(place, kept, told.entries):
+                    whole |= {name: kept} if kept != name else {}
                     continue
-                meant, words = told.meant(place, name)
+                meant, words = told.meant(place, kept)
                 whole |= {name: meant} if meant else {}
                 wrong += (
                     [f"'{place}' names '{cut(one_line(name), _WIDTH)}', {words}"] if words else []

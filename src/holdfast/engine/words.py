@@ -121,7 +121,8 @@ def steps_behind(ledger: Ledger, state: State, entry: str) -> tuple[StepId, ...]
 
 
 def _is_about(entry: str, one: Evidence) -> bool:
-    return entry in {one.id, one.handoff, one.source} and entry not in one.stands_on
+    about = (one.id, one.handoff, one.source, *one.sources)
+    return entry in about and entry not in one.stands_on
 
 
 def _standing_on(ledger: Ledger, gone: Collection[str]) -> Iterator[StepId]:
