@@ -21,8 +21,7 @@ from pathlib import PurePosixPath
 
 from holdfast.core.above import Steps, lying_above
 from holdfast.core.briefing import ids_on
-from holdfast.core.likeness import fits, nearest
-from holdfast.core.replan import plain
+from holdfast.core.likeness import fits, nearest, spelled
 from holdfast.core.said import PERSON
 from holdfast.engine.handoffs import Handoffs
 from holdfast.model.digest import Digest, Json, digest_bytes
@@ -234,11 +233,11 @@ def misnamed(plan: Plan, handoff: Handoff) -> Iterator[str]:
             if name not in hypotheses:
                 yield _unlike(f"hypotheses.{name}", name, "hypothesis", hypotheses)
         known = {*hypotheses, *(requirements or ()), *plan.steps}  # type: ignore[misc]  # mappings
-        texts = {plain(text) for text in texts_in(plan.premises.get("unknowns"))}
+        texts = {spelled(text).words for text in texts_in(plan.premises.get("unknowns"))}
         for number, one in enumerate(handoff.observed):
             for key, names in (("supports", one.supports), ("refutes", one.refutes)):
                 for name in names:
-                    if name in known or _ENTRY.fullmatch(name) or plain(name) in texts:
+                    if name in known or _ENTRY.fullmatch(name) or spelled(name).words in texts:
                         continue
                     yield _unlike(f"observed[{number}].{key}", name, "hypothesis", hypotheses)
     if isinstance(requirements, Mapping) and requirements:
