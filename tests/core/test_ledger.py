@@ -114,6 +114,20 @@ def test_the_latest_handoff_of_a_step_counts_and_the_earlier_stays_on_record() -
     assert (found.handoffs, found.superseded) == ((new,), (old,))
 
 
+@pytest.mark.req("R115")
+@pytest.mark.parametrize("by_id", [False, True])
+def test_a_handoff_may_take_up_and_resolve_its_own_question(*, by_id: bool) -> None:
+    asks = told("a", uncertainty="Own?")
+    name = ledger(asks).uncertainties[0].id if by_id else "own"
+    (tested,) = ledger(told("a", uncertainty="Own?", testing=(name,))).uncertainties
+    assert (tested.status, tested.tested_by) == ("testing", "a")
+    found = ledger(told("a", uncertainty="Own?", testing=(name,), resolves=(name,)))
+    assert (found.uncertainties[0].status, found.uncertainties[0].resolved_by) == ("resolved", "a")
+    assert not found.unmatched
+    again = ledger(*found.handoffs, told("b", 1, uncertainty="own?"))
+    assert again.uncertainties[0].status == "open"
+
+
 @pytest.mark.req("E18", "R114")
 def test_an_uncertainty_that_nobody_named_is_none() -> None:
     assert ledger(told("a", uncertainty="")).uncertainties == ()
