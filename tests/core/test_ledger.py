@@ -114,6 +114,12 @@ def test_the_latest_handoff_of_a_step_counts_and_the_earlier_stays_on_record() -
     assert (found.handoffs, found.superseded) == ((new,), (old,))
 
 
+@pytest.mark.req("R123")
+def test_who_says_that_a_hypothesis_is_untested_did_not_test_it() -> None:
+    found = ledger(told("a", hypotheses={"H1": Trial("untested")}), H1="untested")
+    assert (found.hypotheses["H1"].status, found.hypotheses["H1"].tested_by) == ("untested", ())
+
+
 @pytest.mark.req("R115")
 @pytest.mark.parametrize("by_id", [False, True])
 def test_a_handoff_may_take_up_and_resolve_its_own_question(*, by_id: bool) -> None:

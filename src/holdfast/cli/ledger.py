@@ -19,7 +19,7 @@ from holdfast.core.confidence import certainties
 from holdfast.core.evidence import Evidence
 from holdfast.core.ledger import Gap, Ledger, Registered, counting
 from holdfast.core.questions import Uncertainty
-from holdfast.core.said import Said
+from holdfast.core.said import PERSON, Said
 from holdfast.core.single import One, all_of, entries_of, narrowed, past_of, words_about
 from holdfast.core.told import Told
 from holdfast.engine.elsewhere import handoffs_of, stale_steps
@@ -49,6 +49,7 @@ _NAMES: Mapping[Part, str] = {
     "handoffs": "handoffs",
 }
 _GONE = "superseded"
+_A_PERSON = "a person"  # no step is called so
 _FEW = 100  # ids that are written wherever they are meant
 PARTS: tuple[Part, ...] = tuple(_NAMES)
 
@@ -268,7 +269,7 @@ def _question(one: Uncertainty, gone: Gone) -> str:
 
 
 def _from(steps: Iterable[StepId]) -> str:
-    return f" · from {', '.join(step or 'a person' for step in steps)}"
+    return f" · from {', '.join(step or _A_PERSON for step in steps)}"
 
 
 def _answered(question: Uncertainty) -> str:
@@ -316,7 +317,7 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
                 "standing": standing(q.id),
                 "question": q.question,
                 "status": q.status,
-                "raised_by": [*q.raised_by],
+                "raised_by": [step or _A_PERSON for step in q.raised_by],
                 "same": [*q.same],
                 "merged": [
                     {
@@ -328,7 +329,7 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
                     for one in q.merged
                 ],
                 "tested_by": q.tested_by,
-                "resolved_by": q.resolved_by,
+                "resolved_by": _A_PERSON if q.resolved_by == PERSON else q.resolved_by,
                 "because": q.because or None,
             }
             for q in found.uncertainties

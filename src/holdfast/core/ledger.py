@@ -258,7 +258,8 @@ def _tested(
         heard[name].tested_by[one.step] = None
     for name, trial in one.handoff.hypotheses.items():
         here = heard[name]
-        here.tested_by[one.step] = None
+        if trial.status != "untested":
+            here.tested_by[one.step] = None
         here.verdicts[one.step] = "inconclusive" if is_contested else trial.status
         here.doubted.extend([one.step] if is_contested else ())
         for item in trial.evidence:  # an entry, or all that a step or a handoff found

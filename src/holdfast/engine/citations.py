@@ -5,7 +5,8 @@ an entry of the page has it that the attempt was given; or if it is the handoff'
 somebody's words makes no entry of it. What a step beside it told in the same run is not known: whether that
 came first is a matter of time, and no ledger hangs on time. An id that is shortened and fits one of them is
 spelled out, so that what is told later cannot change what it means. What is resolved or tested is such a
-question, by its id or in nearly its words. A source in plain words, a path or an address is not looked up:
+question, by its id or in nearly its words. What is referred to is an entry of any kind, or a step above or of
+an earlier run. A source in plain words, a path or an address is not looked up:
 the journal cannot know whether the world has it. One that names a step is: that lies above. What is changed
 is: a file is one that the step made or declares, or that lies in the project. A hypothesis or a requirement
 is one of the plan, if that has any.
@@ -38,6 +39,7 @@ _ENTRY = re.compile("[ehu]-[0-9a-f]{12}", re.IGNORECASE)
 _SHORTENED = re.compile("[ehu]-[0-9a-f]{4,11}", re.IGNORECASE)
 _SHOWN = re.compile("^- (.*) \\((?:open|testing)\\) (u-[0-9a-f]{12})$", re.MULTILINE)
 _QUESTIONS = ("resolves", "testing")  # what names questions and nothing else
+_LOOKED_UP = (*_QUESTIONS, "refers_to")  # what names nothing in the world
 _NEAREST = 3  # questions that a refusal names
 _WIDTH = 120  # columns of each
 _DIGEST = re.compile("(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
@@ -46,6 +48,7 @@ _FILES = frozenset({"file", "path"})  # what an artifact is called that lies in 
 _OWN: dict[str, Callable[[str, str], tuple[str, str]]] = {
     "evidence": lambda text, by: (entry_id("e", PERSON, text, by), ""),
     "uncertainty": lambda text, _: (entry_id("u", PERSON, text), text),
+    "gap": lambda text, _: (entry_id("g", PERSON, text), ""),
 }
 
 
@@ -98,7 +101,9 @@ class Citations:
         """What shortened ids stand for, and what is wrong."""
         self._refresh()
         mine = dict(_entries_in(handoff, step))
-        for one in sorted({step, *self._above(step)} & self._beside.keys()):
+        above = {*self._above(step)}
+        mine |= dict.fromkeys(above, "")
+        for one in sorted({step, *above} & self._beside.keys()):
             mine |= self._beside[one]
         unsure = [one for one in named if not (_is_told(*one, mine) or _is_told(*one, self._known))]
         whole: dict[str, str] = {}
@@ -124,7 +129,7 @@ class Citations:
             self._told += 1
             here = run == self._run
             known = self._beside.setdefault(told.step, {}) if here else self._known
-            known[told.id] = ""
+            known[told.id] = known[told.step] = ""
             known.update(_entries_in(told.handoff, told.step))
         for said in self._handoffs.said[self._said :]:
             self._said += 1
@@ -146,7 +151,7 @@ class _Told:
             if not _ENTRY.fullmatch(name) and fits(name, self._texts):
                 return "", ""
             return "", f"which is no question that was raised before it; {self._near(name)}"
-        begins = [one for one in self.entries if one.startswith(name)]
+        begins = [one for one in self.entries if one.startswith(name)] if name[1:2] == "-" else []
         if len(begins) == 1:
             return begins[0], ""
         if begins:
@@ -168,7 +173,7 @@ class _Told:
 
 
 def _is_looked_up(place: str, name: str) -> bool:
-    return place in _QUESTIONS or _is_id(name)
+    return place in _LOOKED_UP or _is_id(name)
 
 
 def _is_id(name: str) -> bool:
@@ -290,6 +295,10 @@ def _entries_in(handoff: Handoff, step: StepId) -> Iterator[tuple[str, str]]:
         yield entry_id("e", step, one.finding, one.source), ""
     if handoff.uncertainty:
         yield entry_id("u", step, handoff.uncertainty), handoff.uncertainty
+    for gap in handoff.not_done:
+        yield entry_id("g", step, gap.item), ""
+    for made in handoff.changed:
+        yield entry_id("a", step, made.artifact, made.ref), ""
 
 
 def _named(handoff: Handoff) -> Iterator[tuple[str, str]]:

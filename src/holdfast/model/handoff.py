@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from difflib import get_close_matches
 from typing import Literal, NamedTuple, TypeGuard, TypeVar, cast, get_args
+from unicodedata import category
 
 from holdfast.model.digest import Digest, EncodingError, Json, digest_json, digest_texts
 from holdfast.model.fixed import fixed
@@ -58,6 +59,7 @@ _PART = re.compile(r"(?:\[[^\[\]]*\]|[^,;\n])+")
 _LISTS = re.compile(r"[,;\n]")
 _ANY_ID = re.compile(f"[ehuga]-[0-9a-f]{{1,{_DIGITS}}}", re.IGNORECASE)
 _ENTRY = re.compile(rf"(?<![\w-])[eh]-[0-9a-f]{{{_DIGITS}}}(?![\w-])", re.IGNORECASE)
+_UNSEEN = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})  # kinds of letters
 T = TypeVar("T")
 
 
@@ -263,9 +265,10 @@ class _Reader:
         if len(value) > self._longest:
             self.wrong.append(f"'{place}{name}' is longer than {self._longest:,} characters")
             return ""
-        if needed and not value.strip():
+        found = "" if _is_blank(value) else value.strip()
+        if needed and not found:
             self.wrong.append(f"'{place}{name}' is empty")
-        return value.strip()
+        return found
 
     def names(self, body: Mapping[str, Json], name: str, place: str) -> tuple[str, ...]:
         """A list of texts; one text stands for a list of it."""
@@ -383,6 +386,11 @@ def _undone(reader: _Reader, body: Mapping[str, Json], place: str) -> Undone:
     item = reader.text(body, "item", place, needed=True)
     reason = reader.text(body, "reason", place, needed=True)
     return Undone(item, reason, reader.text(body, "requirement", place))
+
+
+def _is_blank(text: str) -> bool:
+    """Whether nothing of a text can be seen: blanks, and signs that only steer others."""
+    return not text.isascii() and all(category(letter) in _UNSEEN for letter in text)
 
 
 def _is_list(value: Json) -> TypeGuard[Sequence[Json]]:
