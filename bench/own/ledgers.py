@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from itertools import accumulate
 
-from holdfast.core.evidence import Told
 from holdfast.core.ledger import folded
+from holdfast.core.told import Told
 from holdfast.model.handoff import (
     STANDINGS,
     Change,

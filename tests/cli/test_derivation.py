@@ -124,8 +124,69 @@ def test_each_of_several_that_a_source_names_is_looked_up(pair: Project) -> None
     assert "'observed[0].source' names 'e-0123456789ab', which nobody told" in run.err
 
 
+@pytest.mark.req("R128")
+@pytest.mark.parametrize("by", ["id", "handoff", "step"])
+def test_a_corrected_finding_does_not_heal_what_was_concluded_from_it(
+    pair: Project, by: str
+) -> None:
+    first = pair.ok("ledger", "--json").json
+    name = first["evidence"][0]["id"]
+    handed = next(one["id"] for one in first["handoffs"] if one["from_step"] == "a")
+    claims(pair, {"id": name, "handoff": handed, "step": "a"}[by])
+    pair.ok("ledger", "contest", "rain.csv", "--because", "misread")
+    before = pair.ok("ledger", "--json").json
+    pair.write("a.json", handoff({"finding": "dry", "source": "new.csv", "confidence": 0.2}))
+    assert pair.run().states["b"] == "reused"
+    after = pair.ok("ledger", "--json").json
+    assert after["stale_steps"] == before["stale_steps"] == {"b": [name], "z": [name]}
+    stale = [(one["sure"], one["stale"]) for one in after["evidence"] if one["from_step"] == "b"]
+    assert stale == [(0.0 if by == "id" else pytest.approx(0.2), True)]
+    assert pair.run().states == dict.fromkeys("abz", "reused")
+    assert entry(pair, "evidence", "b")["stale"]
+    word = ("ledger", "contest", "heat.csv", "--because", "no", "--dry-run", "--json")
+    if by != "id":  # nobody tells it any more: who stands on it is asked again
+        assert pair.ok(*word).json["steps"] == ["b"]
+    claims(pair, "new.csv")
+    assert pair.ok("ledger", "--json").json["stale"] == []
+
+
+@pytest.mark.req("R128")
+def test_a_finding_of_a_step_that_left_the_plan_bounds_and_can_be_contested(pair: Project) -> None:
+    name = pair.ok("ledger", "--json").json["evidence"][0]["id"]
+    alone: dict[str, Json] = {"shell": "cat b.js* > $HOLDFAST_HANDOFF; echo 2"}
+    pair.plan({"a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"}, "b": alone})
+    assert claims(pair, name).states["b"] == "done"
+    pair.plan({"b": alone})
+    pair.run()
+    told = entry(pair, "evidence", "b")
+    assert (told["sure"], told["stands_on"]) == (0.2, [name])
+    assert f"superseded · {name} · from a" in pair.ok("ledger", name).out
+    fall = pair.ok("ledger", "contest", "rain.csv", "--because", "no", "--json").json
+    assert (fall["steps"], fall["stale"]["evidence"]) == (["b"], [told["id"]])
+    assert pair.run().states == {"b": "done"}
+    log = pair.ok("export", "@", "-", "--format", "execution-state").json["handoffLog"]
+    assert {one["stepId"] for one in log} == {"b"}
+
+
+@pytest.mark.req("R125", "R128")
+def test_a_source_is_read_part_by_part_and_a_contest_reaches_each(pair: Project) -> None:
+    name = pair.ok("ledger", "--json").json["evidence"][0]["id"]
+    source = f"{name.upper()}, {name[:8].upper()}, s1, s2"
+    assert claims(pair, source).states["b"] == "done"
+    told = entry(pair, "evidence", "b")
+    assert (told["source"], told["sure"]) == (f"{name}, {name}, s1, s2", 0.2)
+    assert told["id"] in pair.ok("ledger", told["id"].upper()).out
+    for contested in ("s2", told["id"][:9].upper()):
+        word = ("ledger", "contest", contested, "--because", "no", "--json")
+        assert pair.ok(*word, "--dry-run").json["steps"] == ["b"]
+    pair.ok("ledger", "contest", "s2", "--because", "no")
+    assert entry(pair, "evidence", "b")["contested"] == "no"
+    assert pair.run().states == {"a": "reused", "b": "done", "z": "reused"}
+    assert "names 'E-0123456789AB', which nobody told" in claims(pair, "E-0123456789AB, s1").err
+
+
 @pytest.mark.req("R125")
-@pytest.mark.parametrize("source", ["z", "a, z"])
+@pytest.mark.parametrize("source", ["z", "a, z", "z, s1", "step z"])
 def test_a_source_that_is_a_step_is_one_above(pair: Project, source: str) -> None:
     run = claims(pair, source)
     assert run.states["b"] == "failed"

@@ -88,7 +88,7 @@ def test_what_a_handoff_refers_to_was_told(pair: Project) -> None:
     other: Json = {"finding": "so it is", "source": "a.csv", "supports": [ids["evidence"]]}
     pair.write(
         "b.json",
-        handoff(one, other, resolves=[ids["uncertainties"]], refers_to=[ids["handoffs"]]),
+        handoff(one, other, resolves=[ids["uncertainties"]], refers_to=[ids["handoffs"], "a"]),
     )
     assert pair.run("--force-node", "b").states == {"a": "reused", "b": "done"}
     assert entry(pair, "evidence", "b")["stands_on"] == [ids["evidence"]]
@@ -103,6 +103,8 @@ def test_what_a_handoff_refers_to_was_told(pair: Project) -> None:
         (handoff({"finding": "x", "supports": [NOBODY]}), "observed[0].supports"),
         (handoff({"finding": "x", "refutes": [NOBODY]}), "observed[0].refutes"),
         (handoff(refers_to=[NOBODY.replace("e-", "h-")]), "refers_to"),
+        (handoff(refers_to=["anything"]), "refers_to"),
+        (handoff(refers_to=[NOBODY.replace("e-", "g-")]), "refers_to"),
         (handoff(resolves=[NOBODY.replace("e-", "u-")]), "resolves"),
         (handoff(testing=[NOBODY.replace("e-", "u-")]), "testing"),
         (

@@ -57,7 +57,7 @@ def test_an_earlier_handoff_is_shown_once_with_everything_that_it_told(
         "  H1: refuted · 0 for, 0 against · superseded",
         "handoffs (1)",
         f"  look once · superseded · {name} · from a",
-        "superseded: its step handed over something else since, so it counts no more",
+        "superseded: its step handed over something else since, or left the plan, so it counts no more",
     ]
     shown = project.ok("ledger", name, "--json").json
     assert {kind: [one["id"] for one in shown[kind]] for kind in KINDS} == {

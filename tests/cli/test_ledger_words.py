@@ -68,7 +68,8 @@ def test_a_person_adds_entries_of_their_own(stations: Project) -> None:
         stations.ok("ledger", "add", kind, text, "--because", "I know")
     found = stations.ok("ledger", "--json").json
     assert found["evidence"][-1]["finding"] == "7 is shut"
-    assert found["uncertainties"][-1]["question"] == "who pays?"
+    asked = found["uncertainties"][-1]
+    assert (asked["question"], asked["raised_by"]) == ("who pays?", ["a person"])
     assert (found["gaps"][-1]["item"], found["gaps"][-1]["reason"]) == ("a map", "I know")
     assert [(one["word"], one["because"]) for one in found["said"]] == [
         ("evidence", "I know"),
@@ -87,6 +88,7 @@ def test_a_person_resolves_a_question_and_a_gap(stations: Project) -> None:
     found = stations.ok("ledger", "--json").json
     assert found["uncertainties"][0]["status"] == "resolved"
     assert found["uncertainties"][0]["because"] == "they answer"
+    assert found["uncertainties"][0]["resolved_by"] == "a person"
     assert found["gaps"][0]["closed"] == "not needed"
     text = stations.ok("ledger", "--open").out
     assert "Are all online?" not in text

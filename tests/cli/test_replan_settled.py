@@ -19,6 +19,19 @@ def held(project: Project) -> Project:
     return project
 
 
+def test_the_command_that_a_preview_ends_with_takes_the_place_of_a_held_run(
+    project: Project,
+) -> None:
+    project.write("plan.yaml", PREMISES + STEPS)
+    say(project, **SPEAKING["request"])
+    assert project.run().code == 3
+    say(project, **PLAIN)
+    shown = project.ok("plan").out
+    assert "next: holdfast run --yes    holdfast why " in shown
+    assert "say --yes" in project.refused(2, "run")
+    assert project.ok("run", "--yes").code == 0
+
+
 @pytest.mark.req("R118", "R115")
 def test_what_the_ledger_no_longer_says_is_asked_of_nobody(held: Project) -> None:
     (asked,) = held.ok("ledger", "uncertain", "--json").json["uncertainties"]
@@ -29,7 +42,8 @@ def test_what_the_ledger_no_longer_says_is_asked_of_nobody(held: Project) -> Non
     status = held.ok("status").out
     assert "what spoke against its plan no longer does" in status
     assert "next: holdfast resume" in status
-    assert "is held" not in held.ok("plan").out
+    assert "is held" not in (shown := held.ok("plan").out)
+    assert "next: holdfast resume    holdfast status" in shown
     assert "can be resumed" in (refused := held.refused(2, "run"))
     assert "holdfast resume" in refused
     assert held.ok("resume").out

@@ -25,7 +25,8 @@ def bodies(draw: st.DrawFn, most: int = 8) -> dict[str, Weight]:
     for number in range(draw(st.integers(1, most))):
         below = st.lists(st.sampled_from(sorted(known)), unique=True, max_size=3)
         stands_on = tuple(draw(below)) if known else ()
-        known[f"e{number}"] = Weight(draw(sources), draw(shares), stands_on)
+        first, *others = draw(st.lists(sources, unique=True, min_size=1, max_size=3))
+        known[f"e{number}"] = Weight(first, draw(shares), stands_on, tuple(others))
     return known
 
 
@@ -89,6 +90,15 @@ def test_other_sources_count_as_independent_and_more_than_the_same(given_: list[
     assert less is not None
     assert found is not None
     assert less <= found
+
+
+def test_several_sources_share_what_a_finding_claims() -> None:
+    both = Weight("a.csv", 0.8, (), ("b.csv",))
+    one, other = Weight("a.csv", 0.6), Weight("b.csv", 0.6)
+    assert together("xy", {"x": both, "y": both}) == 0.8
+    assert together("xyz", {"x": both, "y": one, "z": other}) == pytest.approx(0.84)
+    half = 1 - 0.2**0.5
+    assert together("xy", {"x": both, "y": one}) == pytest.approx(1 - 0.4 * (1 - half))
 
 
 @given(bodies(), shares)
@@ -168,7 +178,9 @@ def cost(cut: Iterable[str], ids: Collection[str], known: dict[str, Weight]) -> 
         if weight.stands_on:
             doubt *= 1 - claim(weight)
         else:
-            surest[weight.source] = max(width(ids, known, one), surest.get(weight.source, 0.0))
+            named = (weight.source, *weight.others)
+            share = 1 - (1 - width(ids, known, one)) ** (1 / len(named))
+            surest |= {name: max(share, surest.get(name, 0.0)) for name in named}
     for share in surest.values():
         doubt *= 1 - share
     return 1 - doubt

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.core.above import lying_above
 from holdfast.core.confidence import certainties
-from holdfast.core.evidence import Told, weights
-from holdfast.core.ledger import Ledger, folded, sure
+from holdfast.core.ledger import Ledger, counting, folded, sure
 from holdfast.core.likeness import equal
 from holdfast.core.said import Said
-from holdfast.model.handoff import Observation
+from holdfast.core.told import Past, Told, past_of
+from holdfast.model.handoff import Observation, Trial
 from holdfast.model.plan import GATHER, Need, Step, StepId
 from tests.core.test_ledger import alike, ledger, told
 
@@ -55,6 +59,56 @@ def test_an_id_in_the_words_of_a_source_is_what_it_stands_on() -> None:
     words = told("c", 1, observed=(Observation("it", f"as I read it (see {base.id})", 0.99),))
     plain = told("d", 1, observed=(Observation("that", "e-000000000000, as I hear", 0.99),))
     assert surety(ledger(one, words, plain)) == [0.2, 0.2, 0.99]
+
+
+MIXED = [
+    ("a, gauge.csv", 0.2, ["a"], ("gauge.csv",)),
+    ("gauge.csv; ID", 0.2, ["ID"], ("gauge.csv",)),
+    ("gauge.csv, as told in ID", 0.2, ["ID"], ("gauge.csv",)),
+    ("see UPPER", 0.2, ["ID"], ()),
+    ("step a", 0.2, ["a"], ()),
+    ("steps a and b", 0.44, ["a", "b"], ()),
+    ("a + b", 0.44, ["a", "b"], ()),
+    ("a+b, and s9", 0.44, ["a", "b"], ("s9",)),
+    ("s1, s2", 0.99, [], ("s1", "s2")),
+    ("a note of a, b", 0.3, ["b"], ("a note of a",)),
+    ("the gauge of a and b", 0.99, [], ("the gauge of a and b",)),
+    ("z, s9", 0.99, [], ("s9", "z")),
+    ("c, s9", 0.99, [], ("s9",)),
+]
+
+
+@pytest.mark.req("R128")
+@pytest.mark.parametrize(("source", "share", "stands_on", "plain"), MIXED)
+def test_a_source_is_read_part_by_part(
+    source: str, share: float, stands_on: list[str], plain: tuple[str, ...]
+) -> None:
+    """Each part that names a step above or an entry stands for it; each other is a source of its own."""
+    one = told("a", observed=(Observation("one", "s1", 0.2),))
+    two = told("b", observed=(Observation("two", "s2", 0.3),))
+    (base,) = ledger(one).evidence
+    named = source.replace("ID", base.id).replace("UPPER", base.id.upper())
+    given_ = [one, two, told("c", 1, observed=(Observation("x", named, 0.99),)), told("z", 2)]
+    found = folded(given_, alike, steps=planned(*given_))
+    entry = found.evidence[-1]
+    assert sure(entry, found) == pytest.approx(share)
+    assert entry.stands_on == tuple(base.id if name == "ID" else name for name in stands_on)
+    assert entry.sources == plain
+    for name in plain:
+        doubted = folded(given_, alike, said=[Said("contest", name, "no")], steps=planned(*given_))
+        assert bool(doubted.evidence[-1].contested) == (name != "z")
+    for name in entry.stands_on:
+        doubted = folded(given_, alike, said=[Said("contest", name, "no")], steps=planned(*given_))
+        assert (doubted.evidence[-1].contested, doubted.evidence[-1].stale) == ("", True)
+
+
+@pytest.mark.req("R128")
+def test_a_source_that_several_name_counts_once_beside_others() -> None:
+    listed = ("s1, s2", "s2, s1", "s1")
+    seen = tuple(Observation(f"{n}", name, 0.8, ("wet",)) for n, name in enumerate(listed))
+    found = ledger(told("a", observed=seen), wet="untested").hypotheses["wet"]
+    half = 1 - 0.2**0.5
+    assert found.confidence_for == pytest.approx(1 - 0.2 * (1 - half))
 
 
 @pytest.mark.req("R128")
@@ -116,6 +170,109 @@ def test_a_finding_told_twice_is_as_sure_as_the_surer(
     assert found.confidence_against == whole
 
 
+FIRST = told(
+    "a",
+    place=1,
+    observed=(Observation("rise", "gauge.csv", 0.3), Observation("wells rise", "gauge.csv", 0.3)),
+)
+IDS = [one.id for one in ledger(FIRST).evidence]
+NEXT = replace(told("a", observed=(Observation("fall", "other.csv", 0.3),)), place=9)
+
+
+def concluded(*sources: str, place: int = 2, **more: object) -> Told:
+    seen = tuple(Observation(f"it is wet {n}", s, 0.9, ("wet",)) for n, s in enumerate(sources))
+    return told("syn", 1, place, observed=seen, **more)
+
+
+def over(*given: Told, said: Sequence[Said] = (), past: Past | None = None) -> Ledger:
+    steps = planned(*{one.step: one for one in given}.values())
+    return folded(given, alike, {"wet": "untested"}, said, steps=steps, past=past)
+
+
+@pytest.mark.req("R128")
+@pytest.mark.parametrize("source", [IDS[0], ", ".join(IDS), FIRST.id, "a"])
+@pytest.mark.parametrize("contested", ["gauge.csv", IDS[0], FIRST.id, "a"])
+def test_what_stands_on_something_contested_stays_stale_whatever_its_step_tells_now(
+    source: str, contested: str
+) -> None:
+    word = Said("contest", contested, "misread", place=5)
+    for later in ((), (NEXT,)):
+        found = over(FIRST, concluded(source), *later, said=[word])
+        assert found.evidence[-1].stale
+        assert (found.hypotheses["wet"].status, found.hypotheses["wet"].stale) == (
+            "inconclusive",
+            True,
+        )
+        assert (sure(found.evidence[-1], found) or 0) <= 0.3
+    again = over(FIRST, concluded(source), NEXT, concluded("other.csv", place=10), said=[word])
+    assert not any(one.stale for one in again.evidence)
+    back = over(FIRST, concluded(source), NEXT, said=[word, Said("uphold", contested, "")])
+    assert not back.evidence[-1].stale
+
+
+@pytest.mark.req("R123", "R128")
+@pytest.mark.parametrize("named", [IDS[0], FIRST.id, "a"])
+def test_a_verdict_falls_with_what_it_named_although_that_counts_no_more(named: str) -> None:
+    verdict = concluded(hypotheses={"wet": Trial("supported", (named,))})
+    stands = over(FIRST, verdict, NEXT).hypotheses["wet"]
+    assert (stands.status, stands.stale) == ("supported", False)
+    assert stands.confidence_for == pytest.approx(0.3)
+    assert stands.evidence_steps == ("a",)
+    word = Said("contest", "gauge.csv", "misread", place=5)
+    fell = over(FIRST, verdict, NEXT, said=[word]).hypotheses["wet"]
+    assert (fell.status, fell.stale, fell.confidence_for) == ("inconclusive", True, None)
+
+
+@pytest.mark.req("R128")
+@pytest.mark.parametrize("sources", [IDS, [FIRST.id, IDS[0]], ["a", IDS[1]]])
+def test_what_was_told_before_bounds_what_stands_on_it_and_shares_its_source(
+    sources: list[str],
+) -> None:
+    found = over(FIRST, concluded(*sources), NEXT)
+    assert surety(found) == [0.3, pytest.approx(0.3), pytest.approx(0.3)]
+    assert found.hypotheses["wet"].confidence_for == pytest.approx(0.3)
+    assert not found.stale
+    assert {one.id for one in found.past} <= {*IDS}
+
+
+@pytest.mark.req("R128")
+def test_a_step_that_left_the_plan_bounds_what_stands_on_it() -> None:
+    derived = told("b", place=3, observed=(Observation("b", IDS[0], 0.2), Observation("c", "a", 1)))
+    (first, second) = [entry.id for entry in over(FIRST, derived).evidence[-2:]]
+    past = past_of([FIRST, derived, NEXT])
+    left = over(concluded(f"{first} {second}", place=10), past=past)
+    assert surety(left) == [pytest.approx(0.3)]
+    assert {one.step for one in left.superseded} == {"a", "b"}
+    doubted = [Said("contest", "gauge.csv", "no", place=20)]
+    assert over(left.handoffs[0], said=doubted, past=past).evidence[-1].stale
+
+
+@pytest.mark.req("R114", "R124", "C6")
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_steps_inside_a_run_changes_nothing_in_what_stands_on_earlier_runs(
+    chance: random.Random,
+) -> None:
+    """Three runs of six steps, some reused, each naming steps above it: in any order that needs allow."""
+    names = [f"s{n}" for n in range(6)]
+    runs = [[name for name in names if chance.random() < 0.7 or not run] for run in range(3)]
+    cites = {name: chance.sample(names[: n - n % 2], n - n % 2)[:2] for n, name in enumerate(names)}
+
+    def journal(*, shuffled: bool) -> Ledger:
+        place, every = 0, []
+        for number, run in enumerate(runs):
+            drawn = chance.sample(run, len(run)) if shuffled else run
+            for name in sorted(drawn, key=lambda name: names.index(name) // 2):
+                seen = tuple(Observation(f"{name} by {c} {number}", c, 0.5) for c in cites[name])
+                own = (*seen, Observation(f"{name} sees {number}", f"{name}.csv", 0.4))
+                place += 1
+                every.append(told(name, names.index(name) // 2, place, observed=own))
+        said = [Said("contest", "s0.csv", "no", place=99)]
+        found = over(*every, said=said)
+        return replace(found, handoffs=(), superseded=())
+
+    assert journal(shuffled=True) == journal(shuffled=False)
+
+
 def test_what_many_stand_on_is_held_once() -> None:
     """Each of many that name a step with many findings holds its name: together they hold few ids."""
     many = 2_000
@@ -128,7 +285,7 @@ def test_what_many_stand_on_is_held_once() -> None:
 
 
 def surety_of_all(found: Ledger) -> list[float | None]:
-    certain = certainties(weights(found.evidence, found.found_by))
+    certain = certainties(counting(found))
     return [certain[one.id] for one in found.evidence]
 
 

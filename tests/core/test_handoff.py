@@ -65,6 +65,8 @@ def test_what_is_written_is_read_again(handoff: Handoff) -> None:
     [
         ({"attempted": " "}, "'attempted' is empty"),
         ({"attempted": None}, "'attempted' is empty"),
+        ({"attempted": "\u200b \u2060"}, "'attempted' is empty"),
+        ({"observed": [{"finding": "\u200b"}]}, "'observed[0].finding' is empty"),
         ({"attempted": 5}, "'attempted' is a number, not text"),
         ({"observed": {"finding": "x"}}, "'observed' is a mapping, not a list"),
         ({"observed": ["x"]}, "'observed[0]' is text, not a mapping"),
@@ -91,6 +93,13 @@ def test_what_is_wrong_is_said_with_its_place(change: dict[str, Json], complaint
     found, wrong = read_handoff({**WHOLE, **change})
     assert found is None
     assert wrong[0].startswith(complaint)
+
+
+@pytest.mark.req("R116")
+def test_a_question_of_which_nothing_can_be_seen_is_none() -> None:
+    found, _ = read_handoff({**WHOLE, "highestImpactUncertainty": "\u200b"})
+    assert found is not None
+    assert found.uncertainty == ""
 
 
 @pytest.mark.req("R116")

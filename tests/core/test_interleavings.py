@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.evidence import Told
 from holdfast.core.ledger import Ledger, folded
 from holdfast.core.said import Said
+from holdfast.core.told import Told
 from holdfast.model.handoff import STANDINGS, Observation, Trial, Undone, entry_id
 from holdfast.model.plan import StepId
 from tests.core.test_ledger import WORDS, alike, told

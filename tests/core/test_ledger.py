@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
-from holdfast.core.evidence import Told
 from holdfast.core.ledger import Ledger, folded, loose_ends, sure
 from holdfast.core.said import Said
+from holdfast.core.told import Told
 from holdfast.model.digest import digest_json
 from holdfast.model.handoff import (
     STANDINGS,
@@ -112,6 +112,26 @@ def test_the_latest_handoff_of_a_step_counts_and_the_earlier_stays_on_record() -
     found = ledger(new, old)
     assert [one.finding for one in found.evidence] == ["the new one"]
     assert (found.handoffs, found.superseded) == ((new,), (old,))
+
+
+@pytest.mark.req("R123")
+def test_who_says_that_a_hypothesis_is_untested_did_not_test_it() -> None:
+    found = ledger(told("a", hypotheses={"H1": Trial("untested")}), H1="untested")
+    assert (found.hypotheses["H1"].status, found.hypotheses["H1"].tested_by) == ("untested", ())
+
+
+@pytest.mark.req("R115")
+@pytest.mark.parametrize("by_id", [False, True])
+def test_a_handoff_may_take_up_and_resolve_its_own_question(*, by_id: bool) -> None:
+    asks = told("a", uncertainty="Own?")
+    name = ledger(asks).uncertainties[0].id if by_id else "own"
+    (tested,) = ledger(told("a", uncertainty="Own?", testing=(name,))).uncertainties
+    assert (tested.status, tested.tested_by) == ("testing", "a")
+    found = ledger(told("a", uncertainty="Own?", testing=(name,), resolves=(name,)))
+    assert (found.uncertainties[0].status, found.uncertainties[0].resolved_by) == ("resolved", "a")
+    assert not found.unmatched
+    again = ledger(*found.handoffs, told("b", 1, uncertainty="own?"))
+    assert again.uncertainties[0].status == "open"
 
 
 @pytest.mark.req("E18", "R114")

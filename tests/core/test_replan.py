@@ -37,6 +37,56 @@ def test_a_finding_or_an_open_question_against_what_is_known() -> None:
 
 
 @pytest.mark.req("R119")
+@pytest.mark.parametrize(
+    ("known", "refuted", "is_meant"),
+    [
+        ("x > 5", "x < 5", False),
+        ("x > 5", "x>5", True),
+        ("the error is -1", "the error is 1", False),
+        ("the error is -1", "The error is \N{MINUS SIGN}1.", True),
+        ("the offset is 5", "the offset is 5.3", False),
+        ("the load is 5 mW", "the load is 5 MW", False),
+        ("a data-set of 2025 is there", "A data set of 2025, is there!", True),
+        ("cafe\u0301 opens", "caf\u00e9 opens", True),
+        ("it is so", "it was so", False),
+    ],
+)
+def test_signs_numbers_and_units_tell_texts_apart(known: str, refuted: str, is_meant: bool) -> None:
+    seen = (Observation("found", refutes=(refuted,)),)
+    found = folded([told("a", observed=seen)], alike)
+    causes = [one.cause for one in triggers(found, Premises(known=(known,)), Rules())]
+    assert causes == ["assumption"] * is_meant
+
+
+@pytest.mark.req("R119")
+@pytest.mark.parametrize(
+    ("known", "question", "is_held"),
+    [
+        ("the offset is 5", "Why do they write the offset is 5.3?", False),
+        ("the offset is 5", "Why do they write the offset is 5?", True),
+        ("the offset is 5", "Is it so that the offset is 5 % or more?", False),
+        ("x > 5", "Is 2x > 5 then?", False),
+        ("x > 5", "Is a + x > 5 then?", False),
+        ("x > 5", "Is x > 5 then?", True),
+        ("1 error is borne", "Is it so that -1 error is borne?", False),
+        ("it is complete", "When is the index complete?", False),
+        ("日本は島国である", "日本は島国であるか?", True),
+        ("日本は島国である。", "なぜ「日本は島国である」のか\N{FULLWIDTH QUESTION MARK}", True),
+        ("誤差は5", "誤差は5.3か", False),
+        ("ประเทศไทยร้อน", "จริงหรือที่ประเทศไทยร้อนมาก", True),
+        ("cafe\u0301 opens", "Is it so that caf\u00e9 opens?", True),
+        ("?!", "Who knows?!", False),
+    ],
+)
+def test_a_question_holds_what_is_known_word_by_word(
+    known: str, question: str, is_held: bool
+) -> None:
+    found = folded([told("a", uncertainty=question)], alike)
+    causes = [one.cause for one in triggers(found, Premises(known=(known,)), Rules())]
+    assert causes == ["assumption"] * is_held
+
+
+@pytest.mark.req("R119")
 def test_a_contested_finding_refutes_nothing() -> None:
     refuting = told("a", observed=(Observation("no answer", refutes=("the station is online",)),))
     found = folded([refuting], alike)

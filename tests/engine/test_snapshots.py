@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.evidence import Told
 from holdfast.core.ledger import folded
 from holdfast.core.said import Said
+from holdfast.core.told import Told
 from holdfast.engine.snapshots import Learned, read, written
 from holdfast.model.handoff import Handoff
 from holdfast.model.plan import RunId, StepId

@@ -149,11 +149,12 @@ def _take_back(here: Known, entry: str, because: str, *, dry_run: bool) -> Ledge
 def _contested(here: Known, name: str) -> str:
     """What is meant: a step, a source, or an entry by its id or the beginning of it."""
     ledger = here.ledger
-    if name in here.state.steps or any(one.source == name for one in ledger.evidence):
+    every = (*ledger.evidence, *ledger.past)
+    if name in here.state.steps or any(name in (one.source, *one.sources) for one in every):
         return name
     if name in contests_in(here.said):
         return name
-    texts = {one.id: one.finding for one in ledger.evidence}
+    texts = {one.id: one.finding for one in every}
     texts |= {one.id: one.handoff.attempted for one in ledger.handoffs}
     kind = "evidence, handoff, step or source"
     return that_counts(ledger, name, texts, kind, "holdfast ledger evidence")
@@ -192,7 +193,7 @@ def _way(where: Place, steps: Sequence[StepId], unsaid: Sequence[Said]) -> Cours
 
 
 def _text(ledger: Ledger, entry: str) -> str:
-    for one in ledger.evidence:
+    for one in (*ledger.evidence, *ledger.past):
         if one.id == entry:
             return one.finding
     for told in ledger.handoffs:

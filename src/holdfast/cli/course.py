@@ -31,7 +31,8 @@ from holdfast.engine.replans import (
     Footing,
     answers_by,
     answers_on,
-    held,
+    doubted,
+    held_in,
     takes_over,
 )
 from holdfast.errors import PlanError, UsageError
@@ -59,7 +60,7 @@ class Course:
 
     `waits` is what it would be held for there, `may_wait` what for if steps that are only made once more tell
     the same, `ready` the file of a plan that may take its place when steps ran. `held` is the run that is
-    held now, with what speaks against its plan.
+    held now, with what speaks against its plan; if nothing does any more, it can be `resumed`.
     """
 
     where: Place
@@ -70,6 +71,7 @@ class Course:
     may_wait: Sequence[Trigger] = ()
     ready: str = ""
     held: tuple[RunId, Sequence[Doubt], Plan] | None = None
+    resumed: bool = False
 
     @property
     def lines(self) -> list[str]:
@@ -107,6 +109,8 @@ class Course:
     @property
     def commands(self) -> list[str]:
         """What follows if a person has to say first what becomes of the plan; nothing if none has."""
+        if self.resumed:
+            return [again("holdfast resume"), again("holdfast status")]
         return held_commands(self.held[2]) if self.held is not None and self.waits else []
 
     def json(self) -> dict[str, Json]:
@@ -144,7 +148,7 @@ def course(
     with reading(where) as store:
         way: list[ReplanAnswered] = []
         answers = answers_on(store, loaded.plan.project, loaded.plan.name)
-        found = replace(found, held=_held(store, loaded.plan))
+        found = _with_held(store, found)
         tells = Handoffs(store, loaded.plan.project, loaded.plan.name)
         tells.refresh()
         is_silent = not loaded.plan.premises and next(tells.ever(), None) is None
@@ -248,6 +252,14 @@ def _forcing(where: Place, loaded: Loaded, options: Options, forced: Sequence[St
     return replace(options, force_steps=(*options.force_steps, *steps))
 
 
-def _held(store: Store, plan: Plan) -> tuple[RunId, Sequence[Doubt], Plan] | None:
-    found = held(store, plan.project, plan.name, wire.alike)
-    return None if found is None else (found.run, found.doubts, found.plan)
+def _with_held(store: Store, found: Course) -> Course:
+    """With the run that is held now, or that was and can be resumed."""
+    plan = found.loaded.plan
+    state = doubted(store, plan.project, plan.name)
+    if state is None:
+        return found
+    waits = held_in(store, state, wire.alike)
+    if waits is None:
+        is_it = state.base == plan_digest(plan) and state.replanned is None
+        return replace(found, resumed=is_it and state.status == "waiting")
+    return replace(found, held=(waits.run, waits.doubts, waits.plan))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from holdfast import wire
 from holdfast.cli.additions import left_out, waiting_in
 from holdfast.cli.ask import go_on
@@ -19,22 +21,11 @@ from holdfast.ports import Store
 
 def leave_earlier(where: Place, plan: Plan, *, yes: bool) -> None:
     """Say which unfinished run a new one takes the place of; ask first if that one waits for a person."""
-    if not where.exists():
+    if (left := _unfinished(where, plan)) is None:
         return
-    store = where.open(readonly=True)
-    try:
-        rows = [row.run for row in runs_of(store, plan.project, plan.name)]
-        status = _left(store, rows[-1]) if rows else None
-        state = read_state(store, rows[-1]) if status == "waiting" else None
-        goes_on = state is not None and is_settled(store, state)
-        driven = status is not None and wire.drives(store, plan.project, plan.name, rows[-1])
-        lines = _left_out(store, plan) if status is not None and not driven else []
-    finally:
-        store.close()
-    if status is None or driven:
-        return
-    run = short(rows[-1])
+    run, status = short(left.run), left.status
     if status == "waiting" and not yes:
+        goes_on = left.goes_on
         waits = "can be resumed" if goes_on else "waits for a person"
         question = f"{run} {waits}; a new run takes its place"
         if not view().asks:
@@ -43,8 +34,39 @@ def leave_earlier(where: Place, plan: Plan, *, yes: bool) -> None:
         go_on(f"{question}. Proceed?", default=False)
     if not view().quiet:
         talk(f"{run} was left {status}; this run takes its place and reuses what it accepted")
-    for line in lines:
+    for line in left.lines:
         talk(line)
+
+
+def waits_before(where: Place, plan: Plan) -> bool:
+    """Whether a new run would take the place of one that waits for a person."""
+    left = _unfinished(where, plan)
+    return left is not None and left.status == "waiting"
+
+
+class _Unfinished(NamedTuple):
+    """The last run of a line, if it did not end and nobody drives it; and what people asked to add to it."""
+
+    run: RunId
+    status: str
+    goes_on: bool
+    lines: list[str]
+
+
+def _unfinished(where: Place, plan: Plan) -> _Unfinished | None:
+    if not where.exists():
+        return None
+    store = where.open(readonly=True)
+    try:
+        rows = [row.run for row in runs_of(store, plan.project, plan.name)]
+        status = _left(store, rows[-1]) if rows else None
+        if status is None or wire.drives(store, plan.project, plan.name, rows[-1]):
+            return None
+        state = read_state(store, rows[-1]) if status == "waiting" else None
+        goes_on = state is not None and is_settled(store, state)
+        return _Unfinished(rows[-1], status, goes_on, _left_out(store, plan))
+    finally:
+        store.close()
 
 
 def say_left_out(where: Place, plan: Plan, key: str = "") -> None:

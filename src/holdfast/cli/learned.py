@@ -54,11 +54,11 @@ def ledger_schema() -> dict[str, Json]:
         standing=counts,
         question=_TEXT,
         status={"enum": ["open", "testing", "resolved"]},
-        raised_by=_TEXTS,
+        raised_by={**_TEXTS, "description": "Steps, or 'a person'."},
         same=_TEXTS,
         merged=_list(_entry(question=_TEXT, alike=_SHARE)),
         tested_by=_MAYBE,
-        resolved_by=_MAYBE,
+        resolved_by={"type": ["string", "null"], "description": "A step, or 'a person'."},
         because=_MAYBE,
     )
     hypothesis = _open(

@@ -12,21 +12,23 @@ from holdfast.cli.contest import contest
 from holdfast.cli.place import file_option, find_run, json_option, nearest, place, place_options
 from holdfast.cli.say import out, out_json, short
 from holdfast.cli.show import load_state
-from holdfast.cli.words import add, apart, found_entry, resolve
+from holdfast.cli.words import TOLD_ELSE, add, apart, found_entry, resolve
 from holdfast.core.above import stands_for
+from holdfast.core.bases import FoundBy
 from holdfast.core.confidence import certainties
-from holdfast.core.evidence import Evidence, FoundBy, Told, weights
-from holdfast.core.ledger import Gap, Ledger, Registered
+from holdfast.core.evidence import Evidence
+from holdfast.core.ledger import Gap, Ledger, Registered, counting
 from holdfast.core.questions import Uncertainty
-from holdfast.core.said import Said
+from holdfast.core.said import PERSON, Said
 from holdfast.core.single import One, all_of, entries_of, narrowed, past_of, words_about
+from holdfast.core.told import Told
 from holdfast.engine.elsewhere import handoffs_of, stale_steps
 from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.snapshots import Learned, learned
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
-from holdfast.model.handoff import handoff_json
+from holdfast.model.handoff import as_id, handoff_json
 from holdfast.model.items import step_named
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import one_line
@@ -47,6 +49,7 @@ _NAMES: Mapping[Part, str] = {
     "handoffs": "handoffs",
 }
 _GONE = "superseded"
+_A_PERSON = "a person"  # no step is called so
 _FEW = 100  # ids that are written wherever they are meant
 PARTS: tuple[Part, ...] = tuple(_NAMES)
 
@@ -119,7 +122,7 @@ def show_ledger(
         found, people, stale = _learned(opened, where.location, run)
     finally:
         opened.close()
-    certain = certainties(weights(found.evidence, found.found_by))
+    certain = certainties(counting(found))
     if wanted is not None and part is None:
         one = entry_of(found, wanted, people)
     else:
@@ -172,6 +175,7 @@ def _learned(store: Store, home: str, run: RunId) -> Learned:
 
 def entry_of(found: Ledger, name: str, said: Sequence[Said]) -> One:
     """The ledger with one entry alone; UsageError if there is none, or if several begin so."""
+    name = as_id(name)
     entries = entries_of(found)
     if not any(one.startswith(name) for one in entries):
         entries = past_of(found)
@@ -214,7 +218,7 @@ def _lines(one: One, certain: Certain) -> Iterable[str]:
         for who, text in rows:
             yield f"  {text}" + ("" if who is None else _from([who]))
     if gone:
-        yield f"{_GONE}: its step handed over something else since, so it counts no more"
+        yield f"{_GONE}: {TOLD_ELSE}, so it counts no more"
 
 
 def _nothing(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> str:
@@ -265,7 +269,7 @@ def _question(one: Uncertainty, gone: Gone) -> str:
 
 
 def _from(steps: Iterable[StepId]) -> str:
-    return f" · from {', '.join(step or 'a person' for step in steps)}"
+    return f" · from {', '.join(step or _A_PERSON for step in steps)}"
 
 
 def _answered(question: Uncertainty) -> str:
@@ -313,7 +317,7 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
                 "standing": standing(q.id),
                 "question": q.question,
                 "status": q.status,
-                "raised_by": [*q.raised_by],
+                "raised_by": [step or _A_PERSON for step in q.raised_by],
                 "same": [*q.same],
                 "merged": [
                     {
@@ -325,7 +329,7 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
                     for one in q.merged
                 ],
                 "tested_by": q.tested_by,
-                "resolved_by": q.resolved_by,
+                "resolved_by": _A_PERSON if q.resolved_by == PERSON else q.resolved_by,
                 "because": q.because or None,
             }
             for q in found.uncertainties

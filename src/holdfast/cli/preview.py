@@ -146,7 +146,10 @@ def plan(
     else:
         asked = [*(w for name in selected for w in ("-s", name)), *_asked(options)]
         asked += [word for name in excluded for word in ("-x", name)]
-        commands = [_command("run", file)] if file else seen.way.commands or _next(ahead, asked)
+        commands = [_command("run", file)] if file else seen.way.commands
+        if not commands:
+            replaces = seen.way.held is not None and _wants_yes(where, loaded, options)
+            commands = _next(ahead, asked, ["--yes"] if replaces else [])
         screen = waves if by_wave else table
         lines = screen(ahead, view(), verbose=verbose, commands=commands)
         print_lines([*seen.lines(view().width), *lines])
@@ -181,10 +184,21 @@ def _command(*words: str) -> str:
     return again(" ".join(["holdfast", *(named(word) for word in words)]))
 
 
-def _next(ahead: Ahead, asked: list[str]) -> list[str]:
-    """The commands that follow from what was shown."""
+def _wants_yes(where: Place, loaded: Loaded, options: Options) -> bool:
+    """Whether a run takes the place of one that is held only after a yes, and nobody can be asked."""
+    from holdfast.cli.earlier import waits_before  # these bring what drives runs
+    from holdfast.cli.prepared import before
+
+    if view().asks or not waits_before(where, loaded.plan):
+        return False
+    found = before(where, loaded, options)
+    return found.taken_by is None and not found.goes_over
+
+
+def _next(ahead: Ahead, asked: list[str], yes: list[str]) -> list[str]:
+    """The commands that follow from what was shown; `yes` has the word that a run wants, if any."""
     if not ahead.is_work and ahead.is_held:
-        return [_command("run", *asked), _command("ledger")]
+        return [_command("run", *asked, *yes), _command("ledger")]
     if not ahead.is_work:
         return [_command("status")]
     first = next((s for s, o in ahead.outlooks.items() if o.decision != "reuse"), None)
@@ -193,4 +207,4 @@ def _next(ahead: Ahead, asked: list[str]) -> list[str]:
         waits = any(o.reason.code == "awaiting_approval" for o in ahead.outlooks.values())
         return [*ask, _command("approvals")] if waits else ask
     save = _command("plan", *asked, "-o", "review.plan.json")
-    return [_command("run", *asked), *ask, save]
+    return [_command("run", *asked, *yes), *ask, save]

@@ -7,8 +7,8 @@ from typing import Literal
 
 from holdfast.cli.place import known_step
 from holdfast.cli.say import out, out_json, talk
-from holdfast.core.evidence import Told
 from holdfast.core.state import State
+from holdfast.core.told import Told
 from holdfast.engine.elsewhere import handoffs_of
 from holdfast.engine.words import attempts_of, maker
 from holdfast.errors import UsageError

@@ -25,10 +25,12 @@ from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.speaker import Speaker, check_text
 from holdfast.engine.words import contests_in
 from holdfast.errors import UsageError
+from holdfast.model.handoff import as_id
 from holdfast.model.line import LedgerSaid, LedgerWord
 from holdfast.model.text import one_line
 from holdfast.ports import Store
 
+TOLD_ELSE = "its step handed over something else since, or left the plan"
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -267,11 +269,12 @@ def found_entry(name: str, texts: dict[str, str], kind: str, hint: str) -> str:
 
 def that_counts(ledger: Ledger, name: str, texts: dict[str, str], kind: str, hint: str) -> str:
     """The same of what counts; UsageError that says so if a step told it earlier and tells it no more."""
+    name = as_id(name)
     if not any(one.startswith(name) for one in texts):
         gone = [one for one in past_of(ledger) if one.startswith(name)]
         if len(gone) == 1:
             raise UsageError(
-                f"'{gone[0]}' counts no more: its step handed over something else since",
+                f"'{gone[0]}' counts no more: {TOLD_ELSE}",
                 hint=f"holdfast ledger {gone[0]}",
             )
     return found_entry(name, texts, kind, hint)

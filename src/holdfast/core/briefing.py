@@ -28,9 +28,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.core.confidence import certainties
-from holdfast.core.evidence import Evidence, Told, weights
-from holdfast.core.ledger import Ledger
+from holdfast.core.evidence import Evidence
+from holdfast.core.ledger import Ledger, counting
 from holdfast.core.likeness import topics
+from holdfast.core.told import Told
 from holdfast.core.waves import Graph
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import GATHER, Step, StepId
@@ -290,7 +291,7 @@ def _stand(ledger: Ledger, tested: Collection[str]) -> Iterator[_Line]:
 
 def _evidence(ledger: Ledger, needs: Collection[StepId]) -> Iterator[_Line]:
     wave = {one.step: one.wave for one in ledger.handoffs}
-    certain = certainties(weights(ledger.evidence, ledger.found_by))
+    certain = certainties(counting(ledger))
     same: dict[str, list[Evidence]] = {}
     for one in ledger.evidence:
         if not one.contested:

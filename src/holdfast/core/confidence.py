@@ -7,6 +7,9 @@ fail only if each of them does:
 
     1 - (1 - c1) * (1 - c2) * ...        one factor for each source
 
+A finding that names several sources rests on each of them alike: of n sources each has the share that n of
+them together make what it claims. So two that name the same sources are worth no more than the surer one.
+
 Claims are pipes: how sure some findings make one is what flows to them from the sources, and a claim lets
 through as much as it says of all that it stands on. That is as much as the narrowest cut in between is worth:
 its claims and its sources, taken together as above. So the result lies between the surest finding and 1,
@@ -35,6 +38,7 @@ class Weight(NamedTuple):
     source: str
     confidence: float | None
     stands_on: tuple[str, ...] = ()  # ids of evidence
+    others: tuple[str, ...] = ()  # further sources
 
 
 def together(ids: Iterable[str], known: Mapping[str, Weight]) -> float | None:
@@ -45,19 +49,22 @@ def together(ids: Iterable[str], known: Mapping[str, Weight]) -> float | None:
         return None
     most = _by_source(through, known)
     derived = sorted({one for one in named if known[one].stands_on})
+    whole: Collection[float] = most.values()
     if derived and len(most) > 1:
         own = _by_source({one: through[one] for one in {*named}.difference(derived)}, known)
         if own != most:
-            return _any_of(_cut(derived, known, through, most, own))
-    return _any_of(most.values())
+            whole = _cut(derived, known, through, most, own)
+    return max(_any_of(whole), *through.values())  # the parts of one claim may be rounded to less
 
 
 def _by_source(shares: Mapping[str, float], known: Mapping[str, Weight]) -> dict[str, float]:
     """The surest of each source."""
     surest: dict[str, float] = {}
     for one, sure in shares.items():
-        source = known[one].source
-        surest[source] = max(sure, surest.get(source, 0.0))
+        source, _, _, others = known[one]
+        share = 1 - (1 - sure) ** (1 / (1 + len(others))) if others else sure
+        for name in (source, *others):
+            surest[name] = max(share, surest.get(name, 0.0))
     return surest
 
 
@@ -79,7 +86,7 @@ def _cut(
         one = queue.pop()
         if one in pipes or one not in known:
             continue
-        source, claimed, stands_on = known[one]
+        source, claimed, stands_on, others = known[one]
         if stands_on:
             bases = sorted(base for base in {*stands_on} if base in known)
             shares[one] = (1.0 if claimed is None else claimed) if bases else 0.0
@@ -88,7 +95,7 @@ def _cut(
             queue += bases
         else:
             shares[one] = through[one]
-            pipes[one] = Pipe(_weighs(through[one]), [_FROM + source])
+            pipes[one] = Pipe(_weighs(through[one]), [_FROM + name for name in (source, *others)])
     for source, share in most.items():
         shares[_FROM + source] = share
         pipes[_FROM + source] = Pipe(max(0.0, _weighs(share) - _weighs(own.get(source, 0.0))))
@@ -123,7 +130,7 @@ def _let_through(ids: Iterable[str], known: Mapping[str, Weight]) -> dict[str, f
         if one in seen or one not in known:
             continue
         seen.add(one)
-        _, claimed, stands_on = known[one]
+        _, claimed, stands_on, _ = known[one]
         if not stands_on:
             found[one] = min(-width, _said(known[one]))
             continue
@@ -173,7 +180,7 @@ def _bounded(
     found: Mapping[str, float | None],
     most: dict[tuple[str, ...], float],
 ) -> float | None:
-    _, claimed, stands_on = one
+    _, claimed, stands_on, _ = one
     if not stands_on:
         return claimed
     bases = [

@@ -5,33 +5,19 @@ Findings that say the same share a head, and none is dropped. What stands on som
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from holdfast.core.above import Steps, lying_above, stands_for
-from holdfast.core.confidence import UNSAID, Weight
+from holdfast.core.above import Steps, stands_for
+from holdfast.core.bases import Bases, FoundBy
+from holdfast.core.confidence import Weight
 from holdfast.core.likeness import Alike, groups
 from holdfast.core.said import PERSON, Said, apart
+from holdfast.core.told import Told
 from holdfast.model.fixed import fixed
-from holdfast.model.handoff import Handoff, Observation, entry_id, names_in
-from holdfast.model.plan import RunId, StepId
-
-
-@fixed
-class Told:
-    """A handoff as the journal has it. `place` grows with the journal: of a step, the last one counts."""
-
-    id: str
-    step: StepId
-    wave: int
-    handoff: Handoff
-    at: int = 0
-    run: RunId = RunId("")
-    attempt: int = 1
-    place: int = 0
-    failed: bool = False
-    tests: tuple[str, ...] = ()  # the hypotheses that its step declares
-    serves: tuple[str, ...] = ()  # the requirements
+from holdfast.model.handoff import Observation, entry_id
+from holdfast.model.plan import StepId
 
 
 @fixed
@@ -53,105 +39,80 @@ class Evidence:
     alike: float
     contested: str = ""
     stale: bool = False
+    sources: tuple[str, ...] = ()  # what its source names in the world: several, each of its own
 
 
-Rows = dict[
-    str, tuple[Told, Observation]
-]  # what was observed, before it is known what it stands on
-FoundBy = Mapping[str, tuple[str, ...]]  # the evidence of steps and handoffs that sources name
+class Known(NamedTuple):
+    """The evidence that counts, and what counts no more on which some of it stands or which fell."""
+
+    latest: tuple[Evidence, ...]
+    past: tuple[Evidence, ...]
+    found_by: FoundBy
 
 
-class Found:
-    """The evidence of a step or of a handoff; of a step that gathers, all of those whose work it gathers."""
-
-    def __init__(self, steps: Steps) -> None:
-        self.steps = steps
-        self._ids: dict[str, tuple[str, ...]] = {}
-        self._gathered: dict[str, tuple[str, ...]] = {}
-
-    def add(self, told: Told, ids: Iterable[str]) -> None:
-        """What a handoff found."""
-        self._ids[told.step] = self._ids[told.id] = tuple(ids)
-
-    def is_name(self, name: str) -> bool:
-        """Whether something is the name of a step or of a handoff, so that it is no source in the world."""
-        return name in self._ids or name in self.steps
-
-    def by(self, name: str) -> tuple[str, ...]:
-        """The same tuple each time, so that many may stand on it."""
-        if own := self._ids.get(name):
-            return own
-        if name in self.steps and name not in self._gathered:
-            every = (self._ids.get(one, ()) for one in stands_for(self.steps, name))
-            self._gathered[name] = tuple([one for ids in every for one in ids])
-        return self._gathered.get(name, ())
-
-
-def evidence_of(
-    rows: Rows, found_by: Found, alike: Alike, said: Sequence[Said]
-) -> tuple[tuple[Evidence, ...], FoundBy]:
+def evidence_of(bases: Bases, alike: Alike, said: Sequence[Said], gone: Iterable[Told]) -> Known:
     """The findings, with what each stands on, what says the same, what is contested and what is stale.
 
-    And what was found by the steps and handoffs that they stand on: it is the same for all that name one.
+    `gone` are handoffs that count no more: what fell of them is kept, whether something stands on it or not.
     """
     contested = {one.entry: one for one in said if one.word == "contest"}
-    stands_on, groups = _bases(rows, found_by)
-    found: dict[str, Evidence] = {}
-    for name, (one, seen) in rows.items():
-        source, why = seen.source, ""
-        if contested:
-            plain = "" if source in rows or found_by.is_name(source) else source
-            why = doubt_of(contested, one, name, plain)
-        found[name] = Evidence(
-            name,
-            one.step,
-            one.id,
-            seen.finding,
-            source,
-            seen.confidence,
-            seen.supports,
-            seen.refutes,
-            stands_on.get(name, ()),
-            name,
-            1.0,
-            why,
-        )
+    stands_on, groups = bases.stand_on()
+    needed = {*bases.gone}
+    for one in gone if contested else ():
+        bases.keep(one)
+    if len(bases.gone) > len(needed):
+        stands_on, groups = bases.stand_on()
+    found = [
+        _finding(bases, name, one, seen, stands_on.get(name, ()), contested)
+        for name, (one, seen) in bases.rows.items()
+    ]
+    added: dict[str, Evidence] = {}
     for own in said:
         if own.word == "evidence":
             name = entry_id("e", PERSON, own.text, own.by)
             doubt = next((contested[key].text for key in (name, own.by) if key in contested), "")
             entry = (name, PERSON, "", own.text, own.by, None, (), (), (), name, 1.0, doubt)
-            found.setdefault(name, Evidence(*entry))
-    return _stale(_headed(list(found.values()), alike, said), groups), groups
+            added.setdefault(name, Evidence(*entry, sources=(own.by,)))
+    past = [
+        _finding(bases, name, one, seen, stands_on.get(name, ()), contested)
+        for name, (one, seen) in bases.gone.items()
+    ]
+    latest = _headed([*found, *added.values()], alike, said)
+    fell = _fallen([*latest, *past], groups)
+    if fell:
+        latest, past = ([_stale(one, fell) for one in ones] for ones in (latest, past))
+    kept = [one for one in past if one.id in needed or one.contested or one.stale]
+    return Known(tuple(latest), tuple(kept), groups)
 
 
-def observed(latest: Sequence[Told], steps: Steps) -> tuple[Rows, Found]:
-    """Every finding once, in canonical order, and what each step and each handoff found."""
-    rows: Rows = {}
-    found = Found(steps)
-    for one in latest:
-        mine: list[str] = []
-        for seen in one.handoff.observed:
-            name = entry_id("e", one.step, seen.finding, seen.source)
-            if name in rows:
-                rows[name] = (one, _again(rows[name][1], seen))
-                continue
-            rows[name] = (one, seen)
-            mine.append(name)
-        found.add(one, mine)
-    return rows, found
-
-
-def _again(one: Observation, other: Observation) -> Observation:
-    """What a step told twice: as sure as the surer of the two, speaking for all that it was told for."""
-    surer = max(
-        (one.confidence, other.confidence), key=lambda sure: UNSAID if sure is None else sure
-    )
-    return replace(
-        one,
-        confidence=surer,
-        supports=tuple(dict.fromkeys((*one.supports, *other.supports))),
-        refutes=tuple(dict.fromkeys((*one.refutes, *other.refutes))),
+def _finding(
+    bases: Bases,
+    name: str,
+    told: Told,
+    seen: Observation,
+    stands_on: tuple[str, ...],
+    contested: Mapping[str, Said],
+) -> Evidence:
+    source, why = seen.source, ""
+    sources = bases.sources(told, source, is_derived=bool(stands_on))
+    if contested:
+        plain = (one for one in (source, *sources) if not bases.is_named(one))
+        why = doubt_of(contested, told, (name, *plain))
+    return Evidence(
+        name,
+        told.step,
+        told.id,
+        seen.finding,
+        source,
+        seen.confidence,
+        seen.supports,
+        seen.refutes,
+        stands_on,
+        name,
+        1.0,
+        why,
+        False,
+        sources,
     )
 
 
@@ -166,68 +127,9 @@ def spread(said: Sequence[Said], steps: Steps) -> list[Said]:
     return every
 
 
-def _bases(rows: Rows, found_by: Found) -> tuple[dict[str, tuple[str, ...]], FoundBy]:
-    """What each source names: evidence by its id, or a handoff or a step above for all that it found.
-
-    A step that is not above is a word like any other: nothing of it was known. By its id something may be
-    named that a step later in the plan told in an earlier run. Where evidence would stand on itself in a
-    circle, such names count no more.
-    """
-
-    def is_known(name: str) -> bool:
-        return name in rows or bool(found_by.by(name))
-
-    sources = dict.fromkeys(seen.source for _, seen in rows.values())
-    meant = {one: names for one in sources if one and (names := names_in(one, is_known))}
-    if not meant:
-        return {}, {}
-    named = {name: meant[seen.source] for name, (_, seen) in rows.items() if seen.source in meant}
-    above = lying_above(
-        found_by.steps,
-        ((rows[name][0].step, one) for name, names in named.items() for one in names),
-    )
-    found: dict[str, tuple[str, ...]] = {}
-    for name, names in named.items():
-        told = rows[name][0]
-        own = {told.id, told.step}
-        bases = tuple(
-            one
-            for one in names
-            if one in rows
-            or ((told.step, one) in above if one in found_by.steps else one not in own)
-        )
-        if bases:
-            found[name] = bases
-    groups = {one: found_by.by(one) for names in found.values() for one in names if one not in rows}
-    place = {name: n for n, name in enumerate(rows)}
-    place |= {name: max(place[one] for one in ids) for name, ids in groups.items()}
-    if all(place[base] < place[name] for name, bases in found.items() for base in bases):
-        return found, groups
-    for name in _circling({**found, **groups}):
-        if name in found:
-            found[name] = tuple(base for base in found[name] if place[base] < place[name])
-    return found, groups
-
-
-def _circling(found: Mapping[str, Sequence[str]]) -> list[str]:
-    """What stands on itself, or on something that does."""
-    left = {name: sum(base in found for base in bases) for name, bases in found.items()}
-    above: dict[str, list[str]] = {}
-    for name, bases in found.items():
-        for base in bases:
-            above.setdefault(base, []).append(name)
-    free = [name for name, many in left.items() if not many]
-    while free:
-        for name in above.get(free.pop(), ()):
-            left[name] -= 1
-            if not left[name]:
-                free.append(name)
-    return [name for name, many in left.items() if many]
-
-
-def doubt_of(contested: Mapping[str, Said], told: Told, name: str, source: str) -> str:
-    """Why evidence is contested: itself, its handoff or its source is, or its step as it was made."""
-    for entry in (name, told.id, source):
+def doubt_of(contested: Mapping[str, Said], told: Told, names: Iterable[str] = ()) -> str:
+    """Why evidence is contested: itself, its handoff or a source of it is, or its step as it was made."""
+    for entry in (told.id, *names):
         if entry and entry in contested:
             return contested[entry].text
     word = contested.get(told.step)
@@ -258,26 +160,31 @@ def _joined(one: Evidence, head: str, alike: float) -> Evidence:
         alike,
         one.contested,
         one.stale,
+        one.sources,
     )
 
 
-def _stale(evidence: Sequence[Evidence], groups: FoundBy) -> tuple[Evidence, ...]:
+def _fallen(evidence: Sequence[Evidence], groups: FoundBy) -> set[str]:
     """What stands on contested evidence is stale, and so is what stands on that."""
     fallen = [one.id for one in evidence if one.contested]
+    stale: set[str] = set()
     if not fallen:
-        return tuple(evidence)
+        return stale
     above: dict[str, list[str]] = {}
     rests = [*((one.id, one.stands_on) for one in evidence), *groups.items()]
     for name, bases in rests:
         for base in bases:
             above.setdefault(base, []).append(name)
-    stale: set[str] = set()
     while fallen:
         for name in above.get(fallen.pop(), ()):
             if name not in stale:
                 stale.add(name)
                 fallen.append(name)
-    return tuple([replace(one, stale=True) if one.id in stale else one for one in evidence])
+    return stale
+
+
+def _stale(one: Evidence, fell: Collection[str]) -> Evidence:
+    return replace(one, stale=True) if one.id in fell else one
 
 
 def weights(evidence: Iterable[Evidence], groups: FoundBy) -> dict[str, Weight]:
@@ -288,9 +195,6 @@ def weights(evidence: Iterable[Evidence], groups: FoundBy) -> dict[str, Weight]:
     known = {name: Weight("", None, ids) for name, ids in groups.items()}
     for one in evidence:
         if not one.contested:
-            known[one.id] = Weight(_source(one), one.confidence, one.stands_on)
+            source, *others = one.sources or (f"step {one.step}",)
+            known[one.id] = Weight(source, one.confidence, one.stands_on, tuple(others))
     return known
-
-
-def _source(one: Evidence) -> str:
-    return f"step {one.step}" if one.source in {"", one.step} else one.source

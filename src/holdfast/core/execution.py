@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from holdfast.core.evidence import Evidence, Told
+from holdfast.core.evidence import Evidence
 from holdfast.core.ledger import Hypothesis, Ledger, Registered
 from holdfast.core.state import COMPLETE, State
+from holdfast.core.told import Told
 from holdfast.model.digest import Json
 from holdfast.model.handoff import Change, Handoff, handoff_json
 from holdfast.model.plan import StepId
@@ -92,7 +93,7 @@ def _counts(one: Evidence) -> bool:
 def _steps_behind(one: Hypothesis, ledger: Ledger) -> list[StepId]:
     """The steps whose evidence a hypothesis has, but for those of which all about it was contested."""
     about = {*one.supporting, *one.refuting, *one.fallen_for, *one.fallen_against}
-    told = [e for e in ledger.evidence if e.id in about]
+    told = [e for e in (*ledger.evidence, *ledger.past) if e.id in about]
     fell = {e.step for e in told} - {e.step for e in told if _counts(e)}
     return [step for step in one.evidence_steps if step not in fell]
 
@@ -113,14 +114,14 @@ class _Own:
         return StepId(name) if name else step
 
     def ids(self, steps: Iterable[StepId]) -> list[Json]:
-        """The same of several, each once."""
-        return [*dict.fromkeys(self.id(step) for step in steps)]
+        """The same of several, each once; those that left the plan are none of it."""
+        return [*dict.fromkeys(self.id(step) for step in steps if step in self._state.steps)]
 
     def log(self, ledger: Ledger) -> list[Told]:
         """Every handoff, those that count no more too; of a step the one that counts is the last."""
         told = {self.id(one.step) for one in ledger.handoffs}
         both: Iterable[tuple[bool, Told]] = (
-            *((False, one) for one in ledger.superseded),
+            *((False, one) for one in ledger.superseded if one.step in self._state.steps),
             *((True, one) for one in ledger.handoffs),
             *((True, self._silent(s)) for s in self._done() if s not in told),
         )

@@ -1,8 +1,8 @@
 """The ledger: what the handoffs of a run add up to.
 
-The law: the ledger is a function of the latest handoff of each step and of what people said, folded in
-canonical order, wave by wave and by id inside a wave. When a step ended, and in which order, changes
-nothing; times come from the journal and are only carried along.
+The law: the ledger is a function of the latest handoff of each step, of what those were told before that
+they stand on, and of what people said, folded in canonical order, wave by wave and by id inside a wave. When
+a step ended, and in which order, changes nothing; times come from the journal and are only carried along.
 
     evidence        every finding, with its step, source and confidence; findings that say the same share
                     a head, and none is dropped
@@ -22,21 +22,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from holdfast.core.above import Steps
+from holdfast.core.bases import Bases, FoundBy
 from holdfast.core.confidence import Weight, bounded, together
-from holdfast.core.evidence import (
-    Evidence,
-    Found,
-    FoundBy,
-    Told,
-    doubt_of,
-    evidence_of,
-    observed,
-    spread,
-    weights,
-)
+from holdfast.core.evidence import Evidence, doubt_of, evidence_of, spread, weights
 from holdfast.core.likeness import Alike
 from holdfast.core.questions import Uncertainty, answered
 from holdfast.core.said import PERSON, Said, own_entry, upheld
+from holdfast.core.told import Past, Told, past_of
 from holdfast.model.fixed import fixed
 from holdfast.model.handoff import Standing, cited, entry_id
 from holdfast.model.plan import StepId
@@ -98,6 +90,7 @@ class Ledger:
     found_by: FoundBy = field(
         default_factory=dict
     )  # of the steps and handoffs that evidence stands on
+    past: tuple[Evidence, ...] = ()  # counts no more: something stands on it, or it fell
 
 
 def folded(
@@ -108,25 +101,34 @@ def folded(
     earlier: Iterable[Told] = (),
     silent: Mapping[StepId, Sequence[str]] | None = None,
     steps: Steps | None = None,
+    past: Past | None = None,
 ) -> Ledger:
     """The ledger of these handoffs. `hypotheses` are those of the plan, as it says they stand.
 
     `earlier` ones count no more, and are kept beside it. `silent` steps tested hypotheses and told nothing.
-    `steps` are those of the plan: they say which of them a source may name, and what each stands for.
+    `steps` are those of the plan: they say which of them a source may name, and what each stands for. What
+    stands on something that counts no more finds it in the `past`; without one, among the earlier ones.
     """
     latest, superseded = _latest(told)
     superseded = _ordered([*superseded, *earlier])
     steps = {} if steps is None else steps
     said = spread(upheld(said), steps)
-    rows, found_by = observed(latest, steps)
-    evidence, groups = evidence_of(rows, found_by, alike, said)
+    bases = Bases(latest, steps, past_of(superseded) if past is None else past)
+    for one in latest:  # so that all that counts no more is known before anything is made of it
+        for trial in one.handoff.hypotheses.values():
+            for item in trial.evidence:
+                bases.means(one, item)
+    evidence, before, groups = evidence_of(bases, alike, said, superseded)
+    beyond = (*(bases.gone[one.id][0] for one in before), *superseded)
     told_in_order = [(one.step, one.handoff) for one in latest]
     uncertainties, unmatched = answered(told_in_order, alike, said)
-    counting = weights(evidence, groups)
-    stands = _hypotheses(latest, evidence, found_by, hypotheses or {}, said, silent or {}, counting)
+    counting = weights((*evidence, *before), groups)
+    stands = _hypotheses(
+        latest, (evidence, before), bases, hypotheses or {}, said, silent or {}, counting
+    )
     return Ledger(
         handoffs=latest,
-        superseded=superseded,
+        superseded=_ordered({(one.id, one.place): one for one in beyond}.values()),
         evidence=evidence,
         uncertainties=uncertainties,
         artifacts=_artifacts(latest),
@@ -135,6 +137,7 @@ def folded(
         stale=_fallen(evidence, stands),
         unmatched=unmatched,
         found_by=groups,
+        past=before,
     )
 
 
@@ -204,25 +207,26 @@ class _Heard(NamedTuple):
 
 def _hypotheses(
     latest: Sequence[Told],
-    evidence: Sequence[Evidence],
-    found_by: Found,
+    evidence: tuple[Sequence[Evidence], Sequence[Evidence]],
+    bases: Bases,
     planned: Mapping[str, Standing],
     said: Sequence[Said],
     silent: Mapping[StepId, Sequence[str]],
     counting: Mapping[str, Weight],
 ) -> dict[str, Hypothesis]:
-    known = {one.id: one for one in evidence}
+    counts, before = evidence
+    known = {one.id: one for one in (*counts, *before)}
     steps = {name: one.step for one in latest for name in (one.step, one.id)}
     tested = [*(name for one in latest for name in (*one.handoff.hypotheses, *one.tests))]
     tested += [name for names in silent.values() for name in names]
     heard = {name: _Heard({}, {}, [], {}, []) for name in dict.fromkeys([*planned, *tested])}
-    _speaking(evidence, heard)
+    _speaking(counts, heard)
     for step, names in silent.items():
         for name in names:
             heard[name].tested_by[step] = None
     contested = {one.entry: one for one in said if one.word == "contest"}
     for one in latest:
-        _tested(one, heard, known, steps, found_by, contested)
+        _tested(one, heard, known, steps, bases, contested)
     return {
         name: _stands(name, planned.get(name, "untested"), one, known, counting)
         for name, one in heard.items()
@@ -245,24 +249,25 @@ def _tested(
     heard: Mapping[str, _Heard],
     known: Mapping[str, Evidence],
     steps: Mapping[str, StepId],
-    found_by: Found,
+    bases: Bases,
     contested: Mapping[str, Said],
 ) -> None:
     """Take the verdicts of a handoff. One that is contested itself decides nothing."""
-    is_contested = bool(contested) and bool(doubt_of(contested, one, "", ""))
+    is_contested = bool(contested) and bool(doubt_of(contested, one))
     for name in one.tests:
         heard[name].tested_by[one.step] = None
     for name, trial in one.handoff.hypotheses.items():
         here = heard[name]
-        here.tested_by[one.step] = None
+        if trial.status != "untested":
+            here.tested_by[one.step] = None
         here.verdicts[one.step] = "inconclusive" if is_contested else trial.status
         here.doubted.extend([one.step] if is_contested else ())
         for item in trial.evidence:  # an entry, or all that a step or a handoff found
-            ids = [item] if item in known else found_by.by(item)
+            ids = bases.evidence(one, item)
             if trial.status in {"supported", "refuted"}:
                 here.sides.setdefault(trial.status, {}).update(dict.fromkeys(ids))
-            if (step := known[item].step if item in known else steps.get(item)) is not None:
-                here.steps.append(step)
+            told_by = [steps[item]] if item in steps else [known[name].step for name in ids]
+            here.steps.extend(dict.fromkeys(told_by))
 
 
 def _stands(
@@ -321,12 +326,17 @@ def sure(one: Evidence, ledger: Ledger) -> float | None:
     """How sure a piece of evidence is: contested is nothing, a synthesis at most what it stands on."""
     if one.contested:
         return 0.0
-    return bounded(one.id, weights(ledger.evidence, ledger.found_by))
+    return bounded(one.id, counting(ledger))
+
+
+def counting(ledger: Ledger) -> dict[str, Weight]:
+    """What counts of the evidence, and of what that stands on."""
+    return weights((*ledger.evidence, *ledger.past), ledger.found_by)
 
 
 def loose_ends(ledger: Ledger) -> list[tuple[StepId, str]]:
     """What handoffs name as if it were an entry and nobody said: ids that are not there."""
-    known = {one.id for one in ledger.evidence} | {
+    known = {one.id for one in (*ledger.evidence, *ledger.past)} | {
         one.id for one in (*ledger.handoffs, *ledger.superseded)
     }
     named = ((one.step, name) for one in ledger.handoffs for name in cited(one.handoff))

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
+from unicodedata import normalize
 
 LONG = 1_000  # letters that are compared; of longer texts words are counted
 Alike = Callable[[str, str], float]  # from 0 to 1
@@ -32,6 +33,15 @@ _CURLED = "\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}"
 _BEFORE = f"\"'`*([{{«„“”…{_CURLED}"  # what may stand before and behind a word and is no part of it
 _BEHIND = ".,;:!?…)]}»“”*`"
 _QUOTES = f"\"'{_CURLED}"
+_BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_])[-_/.,:;](?=\w)")
+_WITHOUT_BLANKS = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)  # Thai, Lao, Tibetan, Burmese, Khmer, Japanese and Chinese
+_STOPS = re.compile(
+    "[\u3001\u3002\u3008-\u3011\u3014-\u301f\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f]"
+)
+_SIGNS = frozenset("<>=≤≥≠≈~!±+-×÷*/^%‰°")  # of a formula
 _DASHES = frozenset("-–—*•/|&,.;:")
 _OF = "of"
 _UNIT = 3  # letters at the most of a word behind a number that is its unit
@@ -105,6 +115,42 @@ def nearest(text: str, others: Sequence[str], most: int) -> list[str]:
     return sorted(share, key=lambda one: -share[one])[:most]
 
 
+class Spelled(NamedTuple):
+    """Every word of a text as it is compared, and the places where a new one begins behind a blank."""
+
+    words: tuple[str, ...]
+    begins: tuple[int, ...]
+
+
+@lru_cache(maxsize=4_096)
+def spelled(text: str) -> Spelled:
+    """A text to be found in others: signs, numbers and units as `groups` reads them, and no word left out.
+
+    In a script without blanks each letter is a word. A hyphen or a stop between letters parts two.
+    """
+    text = _WITHOUT_BLANKS.sub(r" \g<0> ", _STOPS.sub(" ", _composed(text).replace("−", "-")))
+    said: list[str] = []
+    begins: list[int] = []
+    for words, word in _chunks(_BETWEEN_LETTERS.sub(" ", text)):
+        begins.append(len(said))
+        said += words or (() if _DASHES.issuperset(word) else (word.casefold(),))
+    return Spelled(tuple(said), (*begins, len(said)))
+
+
+def holds(text: str, other: Spelled) -> bool:
+    """Whether a text has the words of another one in it; as a part of a formula they are something else."""
+    words, begins = spelled(text)
+    size, ends = len(other.words), {*begins}
+    return size > 0 and any(
+        words[at : at + size] == other.words
+        and at + size in ends
+        and not _SIGNS.issuperset("".join(words[max(at - 1, 0) : at]) or " ")
+        and not _SIGNS.issuperset("".join(words[at + size : at + size + 1]) or " ")
+        for at in begins
+        if words[at : at + 1] == other.words[:1]
+    )
+
+
 def topics(texts: Sequence[str], most: int) -> list[str]:
     """The words that most of these texts hold, those with no meaning of their own apart."""
     held = (dict.fromkeys(_TOPIC.findall(text.casefold())) for text in texts)
@@ -127,18 +173,28 @@ def _key(text: str) -> tuple[str, ...]:
 
 def _words(text: str) -> list[str]:
     """What a text says: its words, without those that say nothing."""
+    return [word for words, _ in _chunks(_composed(text)) for word in words]
+
+
+def _composed(text: str) -> str:
+    """A text in which each letter is one, with its marks."""
+    return text if text.isascii() else normalize("NFC", text)
+
+
+def _chunks(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What stands together in a text: the words that it says, and the whole without the marks around it."""
     if _COMPARED.search(text):
         text = _COMPARED.sub(r" \1 ", text)
     if "'" in text or _CURLED[1] in text:
         text = _APOSTROPHE.sub("", _OWNER.sub("", text))
-    said: list[str] = []
     is_behind_number = False
-    for chunk in text.removeprefix("A ").split():  # anywhere else a name: gauge A
+    if text.startswith("A "):  # anywhere else a name: gauge A
+        text = f"a {text[2:]}"
+    for chunk in text.split():
         words, word, is_number = _read(chunk)
         is_unit = is_behind_number and len(word) <= _UNIT and word.isalpha() and words
-        said += (word,) if is_unit else words  # capital letters of a unit say something: mW, MW
+        yield (word,) if is_unit else words, word  # capital letters of a unit say something: mW, MW
         is_behind_number = is_number
-    return said
 
 
 @lru_cache(maxsize=65_536)

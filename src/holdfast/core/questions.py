@@ -2,7 +2,8 @@
 
 Questions in nearly the same words are one, with everyone who raised it; each keeps its own id, by which it is
 found and kept apart. A handoff takes up and resolves a question by its id or by its words; what people say
-comes after all handoffs, in the order in which they said it.
+comes after all handoffs, in the order in which they said it. What a handoff says of its own question counts
+as well: it is raised first, and then taken up or resolved.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ def answered(
     raised = [(step, handoff.uncertainty) for step, handoff in told if handoff.uncertainty]
     questions = _Questions([*raised, *((PERSON, one.text) for one in own)], told, alike, said)
     for step, handoff in told:
-        questions.move(step, handoff)
         if handoff.uncertainty:
             questions.ask(step, handoff.uncertainty)
+        questions.move(step, handoff)
     for one in said:
         if one.word == "uncertainty":
             questions.ask(PERSON, one.text)

@@ -14,13 +14,13 @@ its id, and those that an earlier plan answered are left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Literal
 
 from holdfast.core.evidence import Evidence
 from holdfast.core.ledger import Gap, Ledger
+from holdfast.core.likeness import holds, spelled
 from holdfast.core.said import Said, upheld
 from holdfast.model.digest import digest_json
 from holdfast.model.fixed import fixed
@@ -31,7 +31,6 @@ Cause = Literal["assumption", "gaps", "hypothesis", "request"]
 _LEGACY = "need to replan"
 _NAMED = 5  # gaps that are called by name
 _DOUBTS = frozenset({"uncertainty", "evidence"})  # words of people that may doubt what is known
-_BLANKS = re.compile(r"[\W_]+")
 
 
 @fixed
@@ -118,17 +117,19 @@ def _spoken_of(handoff: Handoff) -> Iterator[str]:
 
 
 def _assumptions(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
-    known = {plain(text): text for text in premises.known if plain(text)}
+    known = {spelled(text): text for text in premises.known if spelled(text).words}
+    by_words = {words: text for (words, _), text in known.items()}
     for one in ledger.evidence:
         for name in one.refutes:
-            if plain(name) in known and not (one.contested or one.stale):
-                yield _assumed(known[plain(name)], one)
+            text = by_words.get(spelled(name).words)
+            if text is not None and not (one.contested or one.stale):
+                yield _assumed(text, one)
     for question in ledger.uncertainties:
         if question.status == "resolved":
             continue
-        asked = [f" {plain(text)} " for text in (question.question, *question.same)]
+        asked = (question.question, *question.same)
         for words, text in known.items():
-            if any(f" {words} " in one for one in asked):
+            if any(holds(one, words) for one in asked):
                 doubt = f"an open question doubts '{text}': {question.question}"
                 yield Trigger("assumption", text, (question.id,), question.step, doubt)
 
@@ -157,9 +158,8 @@ def _is_critical(gap: Gap, premises: Premises) -> bool:
         return gap.requirement in premises.musts
     if any(name in premises.musts for name in gap.serves):
         return True
-    said = f" {plain(gap.item)} {plain(gap.reason)} "
-    texts = (*premises.musts, *premises.musts.values())
-    return any(f" {plain(text)} " in said for text in texts if plain(text))
+    texts = [spelled(text) for text in (*premises.musts, *premises.musts.values())]
+    return any(holds(said, text) for said in (gap.item, gap.reason) for text in texts)
 
 
 def _hypotheses(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
@@ -180,8 +180,3 @@ def _requests(ledger: Ledger) -> Iterator[Trigger]:
         if reason:
             words = f"'{one.step}' asks for another plan: {reason}"
             yield Trigger("request", reason, (one.id,), one.step, words)
-
-
-def plain(text: str) -> str:
-    """The words alone, by which two texts are taken for the same."""
-    return _BLANKS.sub(" ", text.casefold()).strip()

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from holdfast.core.evidence import Told
 from holdfast.core.ledger import Ledger, folded
 from holdfast.core.likeness import equal
 from holdfast.core.said import Said, own_entry
+from holdfast.core.told import Told
 from holdfast.model.handoff import entry_id
 from holdfast.model.plan import StepId
 
@@ -144,9 +144,10 @@ def words_about(said: Sequence[Said], shown: Ledger, steps: Collection[StepId] =
     And of the `steps` that were asked for.
     """
     names = {*steps, *entries_of(shown), *(one.id for one in shown.superseded)}
-    names |= {name for one in shown.evidence for name in (one.handoff, one.step, one.source)}
-    names |= {one.step for one in (*shown.handoffs, *shown.superseded)}
-    return [one for one in said if not names.isdisjoint(_about(one))]
+    for one in shown.evidence:
+        names |= {one.handoff, one.step, one.source, *one.sources}
+    names |= {told.step for told in (*shown.handoffs, *shown.superseded)}
+    return [word for word in said if not names.isdisjoint(_about(word))]
 
 
 def _about(one: Said) -> tuple[str, ...]:

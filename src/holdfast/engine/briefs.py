@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast.core.briefing import BUDGET, Quoted, ancestors, briefing, needed_by, quoted
-from holdfast.core.evidence import Told
 from holdfast.core.ledger import Ledger, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.premises import standings, statements
 from holdfast.core.refs import Upstream
 from holdfast.core.said import Said, upheld
 from holdfast.core.state import State
+from holdfast.core.told import Past, Told
 from holdfast.core.waves import Graph
 from holdfast.engine.came import Queued
 from holdfast.engine.citations import ids_in
@@ -24,7 +24,7 @@ from holdfast.engine.world import World
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import AttemptAccepted, AttemptStarted
-from holdfast.model.handoff import entry_id, handoff_id
+from holdfast.model.handoff import entry_id, handoff_id, parts_of
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
@@ -74,11 +74,14 @@ class Briefs:
         if step.context is False:
             return b""
         told: list[Told] = []
+        above: set[StepId] = set()
         if step.needs:
             self._handoffs.refresh()
             if self._handoffs.are_any(self._state):
-                told = self._handoffs.told_by(self._state, ancestors(self._state.graph, step.id))
-        return self._pages.page(self._state.plan, step, told, self._handoffs.said)
+                above = ancestors(self._state.graph, step.id)
+                told = self._handoffs.told_by(self._state, above)
+        past = self._handoffs.past(self._state.run, above)
+        return self._pages.page(self._state.plan, step, told, self._handoffs.said, past)
 
     def in_ref(self, step: Step) -> Digest | None:
         """The page as a part of the key; None if nothing is told."""
@@ -94,21 +97,31 @@ class Pages:
         self._given: object = None
         self._ledger = Ledger()
 
-    def page(self, plan: Plan, step: Step, told: Sequence[Told], said: Sequence[Said]) -> bytes:
+    def page(
+        self,
+        plan: Plan,
+        step: Step,
+        told: Sequence[Told],
+        said: Sequence[Said],
+        past: Past | None = None,
+    ) -> bytes:
         """What a step is told of what the steps above it told, and of what people said about that."""
         if not told and not step.hypotheses:
             return b""
-        ledger = self._folded(plan, told, [one for one in said if one.word not in OWN])
+        ledger = self._folded(plan, told, [one for one in said if one.word not in OWN], past)
         says = statements(plan)
         tested = {name: says.get(name, "") for name in step.hypotheses}
         needs = needed_by(plan.steps, step)
         return briefing(ledger, needs, tested, step.context_tokens or BUDGET).text.encode()
 
-    def _folded(self, plan: Plan, told: Sequence[Told], about: Sequence[Said]) -> Ledger:
+    def _folded(
+        self, plan: Plan, told: Sequence[Told], about: Sequence[Said], past: Past | None
+    ) -> Ledger:
         given = (plan.premises, {one.step: one for one in told}, about)
         if given != self._given:
             self._given = given
-            self._ledger = folded(told, self._alike, standings(plan), about, steps=plan.steps)
+            premises, steps = standings(plan), plan.steps
+            self._ledger = folded(told, self._alike, premises, about, steps=steps, past=past)
         return self._ledger
 
 
@@ -177,7 +190,7 @@ class Foreknown:
         again = {row.step: Upstream(row.config_ref, row.digest) for row in rest if row is not None}
         said = [*handoffs.said, *self._unsaid]
         told += once_more(handoffs, self._graph, again, said)
-        return self._pages.page(self._plan, step, told, said)
+        return self._pages.page(self._plan, step, told, said, handoffs.past())
 
     def _made_with(self, step: Step) -> Iterator[Digest | None]:
         """The pages that the artifacts of a step were made with, of the newest first."""
@@ -219,7 +232,7 @@ def off_all_pages(handoffs: Handoffs, said: Sequence[Said], steps: Collection[St
     for _, one in handoffs.ever() if doubts else ():
         for seen in one.handoff.observed:
             name = entry_id("e", one.step, seen.finding, seen.source)
-            if not doubts.isdisjoint({name, one.id, seen.source}):
+            if not doubts.isdisjoint((name, one.id, seen.source, *parts_of(seen.source))):
                 entries.add(name)
                 summed.add(one.id)
     return Quoted(frozenset(entries), frozenset(summed))

@@ -5,7 +5,8 @@ an entry of the page has it that the attempt was given; or if it is the handoff'
 somebody's words makes no entry of it. What a step beside it told in the same run is not known: whether that
 came first is a matter of time, and no ledger hangs on time. An id that is shortened and fits one of them is
 spelled out, so that what is told later cannot change what it means. What is resolved or tested is such a
-question, by its id or in nearly its words. A source in plain words, a path or an address is not looked up:
+question, by its id or in nearly its words. What is referred to is an entry of any kind, or a step above or of
+an earlier run. A source in plain words, a path or an address is not looked up:
 the journal cannot know whether the world has it. One that names a step is: that lies above. What is changed
 is: a file is one that the step made or declares, or that lies in the project. A hypothesis or a requirement
 is one of the plan, if that has any.
@@ -21,24 +22,24 @@ from pathlib import PurePosixPath
 
 from holdfast.core.above import Steps, lying_above
 from holdfast.core.briefing import ids_on
-from holdfast.core.likeness import fits, nearest
-from holdfast.core.replan import plain
+from holdfast.core.likeness import fits, nearest, spelled
 from holdfast.core.said import PERSON
 from holdfast.engine.handoffs import Handoffs
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.expression import texts_in
 from holdfast.model.glob import PRIVATE
-from holdfast.model.handoff import Handoff, entry_id, is_question, listed_in, renamed
+from holdfast.model.handoff import Handoff, as_id, entry_id, is_question, listed_in, renamed
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Candidate, Store
 
 Above = Callable[[StepId], Iterable[StepId]]  # the steps that come before one
 Entries = dict[str, str]  # by id; of a question its words
-_ENTRY = re.compile("[ehu]-[0-9a-f]{12}")
-_SHORTENED = re.compile("[ehu]-[0-9a-f]{4,11}")
+_ENTRY = re.compile("[ehu]-[0-9a-f]{12}", re.IGNORECASE)
+_SHORTENED = re.compile("[ehu]-[0-9a-f]{4,11}", re.IGNORECASE)
 _SHOWN = re.compile("^- (.*) \\((?:open|testing)\\) (u-[0-9a-f]{12})$", re.MULTILINE)
 _QUESTIONS = ("resolves", "testing")  # what names questions and nothing else
+_LOOKED_UP = (*_QUESTIONS, "refers_to")  # what names nothing in the world
 _NEAREST = 3  # questions that a refusal names
 _WIDTH = 120  # columns of each
 _DIGEST = re.compile("(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
@@ -47,6 +48,7 @@ _FILES = frozenset({"file", "path"})  # what an artifact is called that lies in 
 _OWN: dict[str, Callable[[str, str], tuple[str, str]]] = {
     "evidence": lambda text, by: (entry_id("e", PERSON, text, by), ""),
     "uncertainty": lambda text, _: (entry_id("u", PERSON, text), text),
+    "gap": lambda text, _: (entry_id("g", PERSON, text), ""),
 }
 
 
@@ -99,7 +101,9 @@ class Citations:
         """What shortened ids stand for, and what is wrong."""
         self._refresh()
         mine = dict(_entries_in(handoff, step))
-        for one in sorted({step, *self._above(step)} & self._beside.keys()):
+        above = {*self._above(step)}
+        mine |= dict.fromkeys(above, "")
+        for one in sorted({step, *above} & self._beside.keys()):
             mine |= self._beside[one]
         unsure = [one for one in named if not (_is_told(*one, mine) or _is_told(*one, self._known))]
         whole: dict[str, str] = {}
@@ -108,9 +112,11 @@ class Citations:
             mine |= _shown_on(page())
             told = _Told({**self._known, **mine})
             for place, name in unsure:
-                if _is_told(place, name, told.entries):
+                kept = as_id(name)
+                if _is_told(place, kept, told.entries):
+                    whole |= {name: kept} if kept != name else {}
                     continue
-                meant, words = told.meant(place, name)
+                meant, words = told.meant(place, kept)
                 whole |= {name: meant} if meant else {}
                 wrong += (
                     [f"'{place}' names '{cut(one_line(name), _WIDTH)}', {words}"] if words else []
@@ -123,7 +129,7 @@ class Citations:
             self._told += 1
             here = run == self._run
             known = self._beside.setdefault(told.step, {}) if here else self._known
-            known[told.id] = ""
+            known[told.id] = known[told.step] = ""
             known.update(_entries_in(told.handoff, told.step))
         for said in self._handoffs.said[self._said :]:
             self._said += 1
@@ -145,7 +151,7 @@ class _Told:
             if not _ENTRY.fullmatch(name) and fits(name, self._texts):
                 return "", ""
             return "", f"which is no question that was raised before it; {self._near(name)}"
-        begins = [one for one in self.entries if one.startswith(name)]
+        begins = [one for one in self.entries if one.startswith(name)] if name[1:2] == "-" else []
         if len(begins) == 1:
             return begins[0], ""
         if begins:
@@ -167,7 +173,7 @@ class _Told:
 
 
 def _is_looked_up(place: str, name: str) -> bool:
-    return place in _QUESTIONS or _is_id(name)
+    return place in _LOOKED_UP or _is_id(name)
 
 
 def _is_id(name: str) -> bool:
@@ -232,11 +238,11 @@ def misnamed(plan: Plan, handoff: Handoff) -> Iterator[str]:
             if name not in hypotheses:
                 yield _unlike(f"hypotheses.{name}", name, "hypothesis", hypotheses)
         known = {*hypotheses, *(requirements or ()), *plan.steps}  # type: ignore[misc]  # mappings
-        texts = {plain(text) for text in texts_in(plan.premises.get("unknowns"))}
+        texts = {spelled(text).words for text in texts_in(plan.premises.get("unknowns"))}
         for number, one in enumerate(handoff.observed):
             for key, names in (("supports", one.supports), ("refutes", one.refutes)):
                 for name in names:
-                    if name in known or _ENTRY.fullmatch(name) or plain(name) in texts:
+                    if name in known or _ENTRY.fullmatch(name) or spelled(name).words in texts:
                         continue
                     yield _unlike(f"observed[{number}].{key}", name, "hypothesis", hypotheses)
     if isinstance(requirements, Mapping) and requirements:
@@ -289,6 +295,10 @@ def _entries_in(handoff: Handoff, step: StepId) -> Iterator[tuple[str, str]]:
         yield entry_id("e", step, one.finding, one.source), ""
     if handoff.uncertainty:
         yield entry_id("u", step, handoff.uncertainty), handoff.uncertainty
+    for gap in handoff.not_done:
+        yield entry_id("g", step, gap.item), ""
+    for made in handoff.changed:
+        yield entry_id("a", step, made.artifact, made.ref), ""
 
 
 def _named(handoff: Handoff) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from holdfast.core.briefing import quoted
 from holdfast.core.ledger import Ledger
 from holdfast.core.state import State
+from holdfast.core.told import findings
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
@@ -123,15 +124,23 @@ class Given:
 
 def stale_steps(store: Store, state: State, ledger: Ledger) -> dict[StepId, tuple[str, ...]]:
     """The steps that were told something which fell since, in full or summed up, with the ids of it."""
-    doubtful = [one for one in ledger.evidence if (one.contested or one.stale) and one.handoff]
+    every = (*ledger.evidence, *ledger.past)
+    doubtful = [one.id for one in every if (one.contested or one.stale) and one.handoff]
     if not doubtful:
         return {}
+    told_in: dict[str, set[str]] = {name: set() for name in doubtful}
+    for told in (*ledger.handoffs, *ledger.superseded):
+        for name, _ in findings(told):
+            if name in told_in:
+                told_in[name].add(told.id)
     given = Given(store, state)
     found = {}
     for step_id in state.graph.order:
         page = quoted(kept_text(given.page(step_id), store.get))
         held = tuple(
-            one.id for one in doubtful if one.id in page.entries or one.handoff in page.summed
+            name
+            for name in doubtful
+            if name in page.entries or not page.summed.isdisjoint(told_in[name])
         )
         if held:
             found[step_id] = held

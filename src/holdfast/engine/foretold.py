@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.core.evidence import Told
 from holdfast.core.ledger import folded
 from holdfast.core.likeness import Alike
 from holdfast.core.moves import BY_CONDITION
@@ -14,6 +13,7 @@ from holdfast.core.preview import Outlook
 from holdfast.core.refs import Upstream
 from holdfast.core.replan import Trigger, may_matter, may_matter_besides, triggers
 from holdfast.core.said import Said
+from holdfast.core.told import Told
 from holdfast.core.waves import Graph
 from holdfast.engine.briefs import once_more
 from holdfast.engine.foresee import Foreseen
@@ -69,7 +69,8 @@ def foretold(
             continue
         besides = False
         silent = _silent(plan, passed, told)
-        ledger = folded(told, alike, standings(plan), said, silent=silent, steps=plan.steps)
+        past, stands = handoffs.past(), standings(plan)
+        ledger = folded(told, alike, stands, said, (), silent, plan.steps, past)
         if known is None:
             known = answered(store, here, answers)
         found = [one for one in triggers(ledger, premises, rules) if one.id not in known]

@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast.core.approvals import Approval
-from holdfast.core.evidence import Told
 from holdfast.core.moves import WAIVED
 from holdfast.core.reasons import sentence
 from holdfast.core.refs import Upstream
 from holdfast.core.said import Said
 from holdfast.core.state import Gap, State
+from holdfast.core.told import Past, Tellings, Told
 from holdfast.core.waves import Graph
 from holdfast.engine.came import Came, Given, Queued
 from holdfast.engine.lines import Line
@@ -40,6 +40,7 @@ from holdfast.ports import Candidate, Outcome, Store
 HANDOFF = "handoff"  # who refuses an attempt whose handoff is not one
 REMOVED = "what it told was removed"
 UNREADABLE = "what it told cannot be read"
+NO_RUN = RunId("")
 _STORED = 16  # times the size of one that is taken in
 Read = Callable[[Digest], bytes]
 Checked = Callable[[Handoff], tuple[Handoff, list[str]]]  # as it is kept, and what is wrong with it
@@ -208,6 +209,8 @@ class Handoffs:
         self._is_read = False
         self._read_to = 0
         self.said: list[Said] = []  # by people, in the order of the journal
+        self._tellings = Tellings(self._untold)
+        self._listed = 0
 
     def refresh(self) -> None:
         """Read what was told since; other engines may tell something on the line too."""
@@ -276,9 +279,20 @@ class Handoffs:
     def ever(self, after: int = 0) -> Iterator[tuple[RunId, Told]]:
         """Everything that was ever told on the line, but for the first so many, with the run it is of."""
         for one in self._given[after:]:
-            step, content = one.event.step, one.event.handoff
-            told = Told(handoff_id(step, content), step, 0, self._kept(content))
-            yield one.event.run, told
+            run, step, content = one.event.run, one.event.step, one.event.handoff
+            name = handoff_id(step, content)
+            told = Told(name, step, 0, self._kept(content), at=one.at, run=run, place=one.seq)
+            yield run, told
+
+    def past(self, run: RunId = NO_RUN, steps: Collection[StepId] | None = None) -> Past:
+        """What was ever told, as far as these steps of a run know of it; without them all of it."""
+        return Past(self._tellings, run, steps)
+
+    def _untold(self) -> list[Told]:
+        """What was told since this was last asked."""
+        fresh = [told for _, told in self.ever(self._listed)]
+        self._listed += len(fresh)
+        return fresh
 
     @property
     def read_to(self) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from holdfast.core.evidence import Told
 from holdfast.core.ledger import Ledger, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.premises import standings
 from holdfast.core.said import Said
 from holdfast.core.state import COMPLETE, State
+from holdfast.core.told import Told
 from holdfast.engine.handoffs import Handoffs
 from holdfast.model.plan import StepId
 
@@ -27,7 +27,8 @@ def ledger_of(
     before = handoffs.before(state, now) if audit else ()
     quiet = _silent(state, now, state.steps)
     premises = standings(state.plan, state.running)
-    return folded(now, alike, premises, said, before, quiet, state.plan.steps)
+    past = handoffs.past(state.run, state.steps)
+    return folded(now, alike, premises, said, before, quiet, state.plan.steps, past)
 
 
 def ledger_up_to(
@@ -40,7 +41,8 @@ def ledger_up_to(
     """What some steps of a run told, whatever the others do."""
     told = handoffs.told_by(state, steps)
     quiet = _silent(state, told, steps)
-    return folded(told, alike, standings(state.plan), said, silent=quiet, steps=state.plan.steps)
+    past, all_steps = handoffs.past(state.run, steps), state.plan.steps
+    return folded(told, alike, standings(state.plan), said, (), quiet, all_steps, past)
 
 
 def _silent(

@@ -231,15 +231,25 @@ class Held(NamedTuple):
 
 def held(store: Store, project: str, line: str, alike: Alike) -> Held | None:
     """The run of a line that waits for somebody to say what becomes of its plan."""
+    state = doubted(store, project, line)
+    return None if state is None else held_in(store, state, alike)
+
+
+def doubted(store: Store, project: str, line: str) -> State | None:
+    """The unfinished run of a line, if its plan is doubted; perhaps that was answered since."""
     for row in reversed(runs_of(store, project, line)):
         state = None if has_ended(store, row.run) else read_state(store, row.run)
-        if state is None:
-            continue
-        if state.replan is None or not (left := unanswered(store, state, alike)):
-            return None
-        found = [one for one in doubts(store.get(state.replan.words)) if one.id in left]
-        return Held(row.run, state.replan, found, state.plan)
+        if state is not None:
+            return None if state.replan is None else state
     return None
+
+
+def held_in(store: Store, state: State, alike: Alike) -> Held | None:
+    """What a run waits for whose plan is doubted; None if that was answered, or holds no more."""
+    if state.replan is None or not (left := unanswered(store, state, alike)):
+        return None
+    found = [one for one in doubts(store.get(state.replan.words)) if one.id in left]
+    return Held(state.run, state.replan, found, state.plan)
 
 
 def unanswered(store: Store, state: State, alike: Alike) -> set[str]:

@@ -23,10 +23,11 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import NamedTuple, TypeVar, cast
 
-from holdfast.core.evidence import Evidence, Told
+from holdfast.core.evidence import Evidence
 from holdfast.core.ledger import Gap, Hypothesis, Ledger, Registered
 from holdfast.core.questions import Raised, Uncertainty
 from holdfast.core.said import Said
+from holdfast.core.told import Told
 from holdfast.model.digest import Digest, Json, digest_bytes, digest_json
 from holdfast.model.handoff import Change, Handoff, Observation, Trial, Undone
 from holdfast.model.plan import RunId, StepId
@@ -35,7 +36,7 @@ from holdfast.ports import Store
 
 LEAST = 1_000  # handoffs and findings that are worth a file
 _FOLDER = "ledgers"
-_FORM = 4  # of the rows, and of the rules by which a ledger is folded
+_FORM = 5  # of the rows, and of the rules by which a ledger is folded
 T = TypeVar("T")
 _Row = Sequence[Json]
 
@@ -130,6 +131,7 @@ def written(found: Learned) -> bytes:
         "stale": ledger.stale,
         "unmatched": ledger.unmatched,
         "found_by": ledger.found_by,
+        "past": _rows(Evidence, ledger.past),
         "said": _rows(Said, found.said),
         "stale_steps": found.stale,
     }
@@ -151,6 +153,7 @@ def read(body: bytes) -> Learned:
         stale=tuple(given["stale"]),
         unmatched=tuple([(step, name) for step, name in given["unmatched"]]),
         found_by={name: tuple(ids) for name, ids in given["found_by"].items()},
+        past=_made(Evidence, given["past"]),
     )
     stale = {step: tuple(held) for step, held in given["stale_steps"].items()}
     return Learned(ledger, _made(Said, given["said"]), stale)

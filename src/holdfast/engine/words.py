@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from holdfast.core.above import stands_for
+from holdfast.core.evidence import Evidence
 from holdfast.core.ledger import Ledger
 from holdfast.core.said import Said, upheld
 from holdfast.core.state import State
@@ -105,14 +106,36 @@ def in_doubt(store: Store, state: State, steps: Iterable[StepId]) -> tuple[Doubt
 def steps_behind(ledger: Ledger, state: State, entry: str) -> tuple[StepId, ...]:
     """The steps that told what is contested: evidence, a handoff, a step or a source.
 
-    A step that gathers told nothing: it is about those whose work it gathers.
+    A step that gathers told nothing: it is about those whose work it gathers. What counts no more nobody
+    tells again: it is about those that stand on it.
     """
     if entry in state.steps:
-        behind = stands_for(state.plan.steps, entry)
-        return tuple(step for step in behind if step in state.steps) or (StepId(entry),)
-    named = [one.step for one in ledger.handoffs if one.id == entry]
-    named += [one.step for one in ledger.evidence if entry in {one.id, one.source}]
+        named = [*stands_for(state.plan.steps, entry)] or [StepId(entry)]
+        gone = {one.id for one in ledger.past if one.step in named}
+    else:
+        named = [one.step for one in ledger.handoffs if one.id == entry]
+        named += [one.step for one in ledger.evidence if _is_about(entry, one)]
+        gone = {one.id for one in ledger.past if _is_about(entry, one)}
+    named += _standing_on(ledger, gone) if gone else ()
     return tuple(dict.fromkeys(step for step in named if step in state.steps))
+
+
+def _is_about(entry: str, one: Evidence) -> bool:
+    about = (one.id, one.handoff, one.source, *one.sources)
+    return entry in about and entry not in one.stands_on
+
+
+def _standing_on(ledger: Ledger, gone: Collection[str]) -> Iterator[StepId]:
+    """The steps whose findings or verdicts name something of this."""
+    for one in ledger.evidence:
+        ids = (name for base in one.stands_on for name in ledger.found_by.get(base, (base,)))
+        if any(name in gone for name in ids):
+            yield one.step
+    for told in ledger.handoffs:
+        if any(
+            name in gone for trial in told.handoff.hypotheses.values() for name in trial.evidence
+        ):
+            yield told.step
 
 
 # --- who made what stands -------------------------------------------------------------------------

@@ -16,7 +16,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from difflib import get_close_matches
-from typing import Literal, TypeGuard, TypeVar, cast, get_args
+from typing import Literal, NamedTuple, TypeGuard, TypeVar, cast, get_args
+from unicodedata import category
 
 from holdfast.model.digest import Digest, EncodingError, Json, digest_json, digest_texts
 from holdfast.model.fixed import fixed
@@ -50,10 +51,15 @@ _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _DIGITS = 12
 _QUESTION = re.compile(f"u-[0-9a-f]{{0,{_DIGITS}}}")
 _NAME = re.compile(
-    r"(?:\[[^\[\]]*\]|[^\s,;&\[])+"
+    r"(?:\[[^\[\]]*\]|[^\s,;&+\[])+"
 )  # what stands in brackets belongs to the id of an item
-_BETWEEN = re.compile(r"[\s,;&]")
-_ENTRY = re.compile(rf"(?<![\w-])[eh]-[0-9a-f]{{{_DIGITS}}}(?![\w-])")
+_BETWEEN = re.compile(r"[\s,;&+]")
+_BESIDE = frozenset({"and", "step", "steps"})  # words between names, or before them
+_PART = re.compile(r"(?:\[[^\[\]]*\]|[^,;\n])+")
+_LISTS = re.compile(r"[,;\n]")
+_ANY_ID = re.compile(f"[ehuga]-[0-9a-f]{{1,{_DIGITS}}}", re.IGNORECASE)
+_ENTRY = re.compile(rf"(?<![\w-])[eh]-[0-9a-f]{{{_DIGITS}}}(?![\w-])", re.IGNORECASE)
+_UNSEEN = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})  # kinds of letters
 T = TypeVar("T")
 
 
@@ -121,18 +127,65 @@ def is_question(name: str) -> bool:
     return _QUESTION.fullmatch(name) is not None
 
 
+def as_id(name: str) -> str:
+    """A name as it is kept, if it is an id or the beginning of one: in small letters."""
+    return name.lower() if _ANY_ID.fullmatch(name) else name
+
+
+def is_entry(name: str) -> bool:
+    """Whether a name is the id of evidence or of a handoff."""
+    return name[1:2] == "-" and name.islower() and _ENTRY.fullmatch(name) is not None
+
+
+class Source(NamedTuple):
+    """What a source names: entries and steps, and sources in the world, each of its own."""
+
+    names: tuple[str, ...]
+    plain: tuple[str, ...]
+
+
+def read_source(source: str, is_known: Callable[[str], object]) -> Source:
+    """What a source names, part by part: entries and steps, or ids in its words; else it is a plain name."""
+    names: dict[str, None] = {}
+    plain: dict[str, None] = {}
+    if listed := _all_known(source, is_known):
+        return Source(listed, ())
+    for part in parts_of(source):
+        words = [one.lower() for one in _ENTRY.findall(part)]
+        found = _all_known(part, is_known) or tuple(one for one in words if is_known(one))
+        names.update(dict.fromkeys(found))
+        plain.update({} if found else {part: None})
+    return Source(tuple(names), tuple(plain))
+
+
+def parts_of(source: str) -> list[str]:
+    """The parts of a source that are listed with commas, semicolons or line breaks between them."""
+    if not _LISTS.search(source):
+        return [source] if source else []
+    parts = (part.strip().removeprefix("and ").lstrip() for part in _PART.findall(source))
+    return [part for part in parts if part]
+
+
 def names_in(source: str, is_known: Callable[[str], object]) -> tuple[str, ...]:
-    """The entries and steps that a source names: it lists them, or has ids of some in its words."""
-    words = dict.fromkeys(_ENTRY.findall(source))
-    return listed_in(source, is_known) or tuple(one for one in words if is_known(one))
+    """The entries and steps that a source names, in its list or in its words."""
+    return read_source(source, is_known).names
 
 
 def listed_in(source: str, is_known: Callable[[str], object]) -> tuple[str, ...]:
-    """The same, of a source that is a list of them and nothing else: one or several."""
-    if is_known(source):
-        return (source,)
-    parts = dict.fromkeys(_NAME.findall(source)) if _BETWEEN.search(source) else {}
-    parts.pop("and", None)
+    """The same, without ids in the words of a part that is no list of names."""
+    if listed := _all_known(source, is_known):
+        return listed
+    found = (one for part in parts_of(source) for one in _all_known(part, is_known))
+    return tuple(dict.fromkeys(found))
+
+
+def _all_known(text: str, is_known: Callable[[str], object]) -> tuple[str, ...]:
+    """The names in a text that is a list of them and nothing else: one or several."""
+    if is_known(text):
+        return (text,)
+    if not _BETWEEN.search(text):
+        return ()
+    parts = [one for one in dict.fromkeys(_NAME.findall(text)) if one not in _BESIDE]
     return tuple(parts) if all(is_known(one) for one in parts) else ()
 
 
@@ -212,9 +265,10 @@ class _Reader:
         if len(value) > self._longest:
             self.wrong.append(f"'{place}{name}' is longer than {self._longest:,} characters")
             return ""
-        if needed and not value.strip():
+        found = "" if _is_blank(value) else value.strip()
+        if needed and not found:
             self.wrong.append(f"'{place}{name}' is empty")
-        return value.strip()
+        return found
 
     def names(self, body: Mapping[str, Json], name: str, place: str) -> tuple[str, ...]:
         """A list of texts; one text stands for a list of it."""
@@ -334,6 +388,11 @@ def _undone(reader: _Reader, body: Mapping[str, Json], place: str) -> Undone:
     return Undone(item, reason, reader.text(body, "requirement", place))
 
 
+def _is_blank(text: str) -> bool:
+    """Whether nothing of a text can be seen: blanks, and signs that only steer others."""
+    return not text.isascii() and all(category(letter) in _UNSEEN for letter in text)
+
+
 def _is_list(value: Json) -> TypeGuard[Sequence[Json]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
@@ -414,7 +473,7 @@ def renamed(handoff: Handoff, names: Mapping[str, str]) -> Handoff:
         return tuple(dict.fromkeys(names.get(one, one) for one in given))
 
     def spelled(source: str) -> str:
-        if not names_in(source, lambda name: name in names or _ENTRY.fullmatch(name)):
+        if not listed_in(source, names.__contains__):
             return source
         return _NAME.sub(lambda found: names.get(found[0], found[0]), source)
 
