@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -21,9 +22,10 @@ from holdfast.cli.place import Place
 from holdfast.cli.say import SIGNS, out, out_json, short, talk
 from holdfast.config.settings import read_settings
 from holdfast.core.state import State
+from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.runs import resume_run, start_run
-from holdfast.errors import StaleError, UsageError
+from holdfast.errors import HeldError, StaleError, UsageError
 from holdfast.gitrepo.client import their_branch
 from holdfast.gitrepo.commits import person
 from holdfast.gitrepo.pushing import remote_address
@@ -155,6 +157,10 @@ class Working:
         consent_to(outside, yes=bool(self._manner["yes"]), look="", paid=paid)
 
     def _driven(self, store: Store, plan: Plan) -> State:
+        with _said_how_to_stop(plan.name):
+            return self._carried_out(store, plan)
+
+    def _carried_out(self, store: Store, plan: Plan) -> State:
         left = _unfinished(store, plan)
         most = wire.market.cost_bound(self._site.top, plan, self._manner["max_cost"])  # type: ignore[arg-type] # of a click type
         drive = self._drive(store, plan)
@@ -273,6 +279,35 @@ def write_log(site: Site, ticket: Ticket, store: Store, run: RunId) -> str:
         if state is not None and state.plan.steps[StepId("push")].values.get("run") == run:
             log.read_push(journal_of(store, row.run))
     return log.write(runs_folder(site, ticket))
+
+
+@contextmanager
+def alone(site: Site, store: Store, lines: Sequence[Known]) -> Iterator[None]:
+    """Hold the lines of tickets while something becomes of their worktrees; HeldError if one is worked on."""
+    held: list[Hold] = []
+    try:
+        for known in lines:
+            where = place_of(site, known.ticket)
+            world = wire.world_for(
+                known.plan, where.root, where.location, store, wire.Wishes(say=talk)
+            )
+            with _said_how_to_stop(known.plan.name):
+                hold = Hold(world, known.plan.project, known.plan.name)
+                hold.take(join=False)
+            held.append(hold)
+        yield
+    finally:
+        for hold in held:
+            hold.release()
+
+
+@contextmanager
+def _said_how_to_stop(line: str) -> Iterator[None]:
+    try:
+        yield
+    except HeldError as error:
+        error.hint = f"wait for it, or: holdfast stop --plan-id {line}"
+        raise
 
 
 def rebuild_views(site: Site, store: Store) -> list[str]:
