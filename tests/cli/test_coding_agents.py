@@ -1,6 +1,7 @@
 """Coding agents of the command line, as workers of tickets."""
 
 import json
+import signal
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -335,12 +336,25 @@ end(number)
             "changed nothing",
         ),
         ("print('x' * (1 << 25), flush=True)\nsys.stdin.read()", "is over the limit"),
+        (
+            "top, prompt, number = begin()\nwhile True: say('x' * (1 << 20))",
+            "wrote more than 64 MB to stdout",
+        ),
     ],
 )
 def test_what_is_wrong_with_an_agent_of_the_protocol_is_told(
     project: Project, body: str, words: str
 ) -> None:
     assert words in work(project, *hired(project, speaker(project, body))).out
+
+
+def test_an_agent_that_never_stops_talking_is_ended_when_a_person_says_so(project: Project) -> None:
+    body = f"open({str(project.log)!r}, 'w').write('begun')\nwhile True: print('y')\n"
+    words = ("work", *hired(project, speaker(project, body)), "--quiet")
+    running = project.begun_by(*words, step="begun")
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(60) == 130
+    assert "paused" in project.ok("tickets", "list").out
 
 
 @pytest.mark.parametrize(
