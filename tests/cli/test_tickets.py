@@ -152,6 +152,30 @@ def test_a_ticket_is_not_taken_away_from_whoever_works_on_it_while_they_live(
     assert said == "the worktree of 't-1' is gone\n", "it has no branch yet"
 
 
+@pytest.mark.parametrize("is_clone", [True, False])
+def test_a_repository_that_is_made_again_at_its_place_has_no_tickets_yet(
+    project: Project, is_clone: bool
+) -> None:
+    repository(project, FILES)
+    git(project, "clone", "-q", "--bare", ".", "../kept.git")
+    played = script(project, [CHANGE, finish()])
+    words = ("Change it", "--id", "t-1", "--script", played)
+    assert worked(project, *words, "--validate", "false")["exit"] == 1
+    shutil.rmtree(project.root)
+    if is_clone:
+        git(project, "clone", "-q", "kept.git", project.root.name, cwd=project.folder)
+    else:
+        project.root.mkdir()
+        repository(project, FILES | {"c.txt": "another\n"})
+    found = worked(project, *words, *CHECK)
+    assert found["exit"] == 0, found["err"]
+    assert ("another repository was at" in found["err"]) is not is_clone
+    assert at(project, "holdfast/t-1", "a.txt") == "two\n"
+    pins = git(project, "for-each-ref", "refs/holdfast/keep/")
+    project.ok("tickets", "drop", "t-1", "--yes")
+    assert pins, "what its branch stands on is kept in this one"
+
+
 @pytest.mark.req("R145")
 def test_a_worktree_goes_back_to_its_last_good_commit_with_all_that_commands_left(
     project: Project,

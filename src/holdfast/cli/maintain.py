@@ -110,6 +110,6 @@ def _tickets_at_rest(where: Place, store: Store) -> Iterator[Callable[[], object
     from holdfast.cli.working import alone, rebuild_views
     from holdfast.wire.tickets import open_site, tickets_of
 
-    site = open_site(where.root)
+    site = open_site(where.root, say=talk)
     with alone(site, store, tickets_of(store)):
         yield lambda: rebuild_views(site, store)

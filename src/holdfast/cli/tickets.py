@@ -159,7 +159,7 @@ def drop(ticket: str, *, yes: bool, as_json: bool) -> int:
 
 @contextmanager
 def _opened(*, readonly: bool = True) -> Iterator[tuple[Site, Store]]:
-    site = open_site(os.getcwd())
+    site = open_site(os.getcwd(), say=talk)
     location = wire.store_location(site.top, None)
     if not wire.has_store(location):
         raise UsageError("no ticket was worked on here", hint="holdfast work TICKET")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -60,15 +60,24 @@ class Site:
         return os.path.join(self.client.home, "worktrees", ticket.id)
 
 
-def open_site(folder: str, env: Mapping[str, str] = os.environ) -> Site:
-    """The repository that a folder lies in."""
+def open_site(
+    folder: str, env: Mapping[str, str] = os.environ, say: Callable[[str], None] = lambda _: None
+) -> Site:
+    """The repository that a folder lies in; `say` is told if another one was there before."""
+    from holdfast.gitrepo.former import leave_former
     from holdfast.gitrepo.opening import open_client
     from holdfast.gitrepo.place import locate
 
     top = locate(folder).top
     name = f"{os.path.basename(top)[:40]}-{digest_bytes(os.fsencode(top))[:12]}"
     home = os.path.join(state_home(env), "repositories", name)
-    return Site(open_client(top, home, ignored_too=_LEFTOVERS))
+    client = open_client(top, home, ignored_too=_LEFTOVERS)
+    if aside := leave_former(client):
+        say(
+            f"another repository was at '{top}' before: what was kept of its tickets is in '{aside}'"
+        )
+        client = open_client(top, home, ignored_too=_LEFTOVERS)
+    return Site(client)
 
 
 def state_home(env: Mapping[str, str]) -> str:
