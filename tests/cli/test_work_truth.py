@@ -213,3 +213,21 @@ def test_an_empty_check_is_none(project: Project) -> None:
     repository(project, FILES)
     words = ["Change", *CHECK, "--validate", " ", "--script", script(project, DONE)]
     assert "is empty" in project.refused(2, "work", *words)
+
+
+def test_a_ready_ticket_that_is_checked_otherwise_is_checked_before_anybody_works(
+    project: Project,
+) -> None:
+    repository(project, FILES)
+    turns = [("run", {"command": "echo more >> a.txt"}), finish(message="more")]
+    words = ("--id", "t", "--script", script(project, turns))
+    first = worked(project, "Add a line", *words, "--validate", "test -s a.txt")
+    again = worked(project, "Add a line", *words, "--validate", "grep -q more a.txt")
+    assert (again["exit"], again["ready"], again["head"]) == (0, True, first["head"]), again["err"]
+    assert f"what stands at {first['head'][:12]} is checked" in again["err"]
+    assert (again["commits"], again["base"]) == (first["commits"], first["base"])
+    assert [row["cmd"] for row in log_of(again)["commands"]] == ["grep -q more a.txt"]
+    third = worked(project, "t", *words[2:], "--validate", "test $(wc -l < a.txt) = 3")
+    assert (third["exit"], third["ready"]) == (0, True), "who works mends what the check refuses"
+    assert [one["message"] for one in third["commits"]] == ["more", "more"]
+    assert "t  ready  " in project.ok("tickets", "list").out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -105,7 +105,7 @@ class Working:
         head = known.head if known is not None else ""
         if not head and name in heads and heads[name] != self._terms.base:
             raise UsageError(f"there is a branch '{name}' already", hint="rename it, or say --id")
-        if head and name not in heads and known is not None and head != known.terms.base:
+        if head and name not in heads and known is not None and head != known.begun:
             move_branch(self._site.client, name, new=head, old=None)
             talk(f"branch {name} was gone, and is put back")
         elif head and heads.get(name, head) != head:
@@ -134,13 +134,22 @@ class Working:
         known = find_known(store, line_of(self._ticket))
         if known is None:
             return plan_of(self._ticket, self._terms)
-        self._terms = replace(self._terms, base=known.terms.base)
+        before = known.terms
+        self._terms = replace(self._terms, base=before.base, done=before.done)
         plan = plan_of(self._ticket, self._terms)
         if plan_digest(plan) == plan_digest(known.plan) or not known.head:
             return plan
-        talk(f"what is wanted is not what it was: work goes on from {known.head[:12]}")
-        self._terms = replace(self._terms, base=known.head)
-        return plan_of(self._ticket, self._terms)
+        is_done = (
+            known.is_ready
+            and known.ticket == self._ticket
+            and (before.model, before.agent) == (self._terms.model, self._terms.agent)
+        )
+        self._terms = replace(self._terms, base=known.head, done=is_done)
+        plan = plan_of(self._ticket, self._terms)
+        if plan_digest(plan) != plan_digest(known.plan):
+            then = "what stands at {} is checked" if is_done else "work goes on from {}"
+            talk(f"what is wanted is not what it was: {then.format(known.head[:12])}")
+        return plan
 
     def _agree(self, plan: Plan, url: str) -> None:
         """Ask once before money is spent or something leaves this machine."""
@@ -329,13 +338,13 @@ def came_to(state: State, known: Known) -> int:
         return exit_code(state)
     if not known.deliveries or not known.deliveries[-1]["ready"]:
         return NOT_READY
-    return 0 if any(_listed(done, "commits") for done in known.deliveries) else NOTHING
+    return 0 if known.commits else NOTHING
 
 
 def told_lines(known: Known, state: State) -> list[str]:
     """What a ticket came to, for people."""
     ticket, last = known.ticket, known.deliveries[-1] if known.deliveries else {}
-    commits = [one for done in known.deliveries for one in _listed(done, "commits")]
+    commits = known.commits
     word = "ready" if last.get("ready") else "not ready"
     if last.get("ready") and not commits:
         word = "says that it is ready, and changed nothing"
@@ -345,7 +354,7 @@ def told_lines(known: Known, state: State) -> list[str]:
     lines = [" · ".join(filter(None, parts))]
     lines += [f"  {str(one['oid'])[:12]} {one['message']}" for one in commits[-10:]]
     checks = list(known.terms.checks)
-    if known.head and known.head != known.terms.base:
+    if known.head and known.head != known.begun:
         lines.append(f"  branch {branch_of(ticket)} is at {known.head[:12]}")
     lines.append(
         f"  checked by {', '.join(checks)}" if checks else "  unverified: nothing checked it"
@@ -366,20 +375,15 @@ def work_json(known: Known, state: State, log: str) -> dict[str, Json]:
         "ready": bool(last.get("ready")),
         "verified": bool(known.terms.checks),
         "branch": branch_of(known.ticket),
-        "base": known.terms.base,
+        "base": known.begun,
         "head": known.head or None,
         "state": last.get("state"),
         "cycles": len(known.deliveries),
-        "commits": [one for done in known.deliveries for one in _listed(done, "commits")],
+        "commits": list(known.commits),
         "checks": list(known.terms.checks),
         "cost": state.spent.cost,
         "log": log,
     }
-
-
-def _listed(done: Mapping[str, Json], key: str) -> list[Mapping[str, Json]]:
-    found = done.get(key)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def _push_json(pushed: State | None) -> Json:
