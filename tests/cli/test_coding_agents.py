@@ -362,6 +362,9 @@ def test_an_agent_that_never_stops_talking_is_ended_when_a_person_says_so(projec
     [
         ("nobody", "nothing says how 'nobody' is told what to do"),
         ("acp:", "'acp:' names no command"),
+        ("no-such-agent {prompt}", "the agent 'no-such-agent' was not found"),
+        ("acp:./no-such-agent", "the agent './no-such-agent' was not found"),
+        ("./tides.py {prompt}", "tides.py' cannot be executed"),
         ("'", "cannot be told apart"),
     ],
 )
