@@ -137,6 +137,30 @@ def test_an_agent_cannot_leave_its_worktree_nor_its_scope(project: Project) -> N
     assert '".claude/settings.json" is protected' in told
 
 
+@pytest.mark.req("R184")
+@pytest.mark.parametrize("is_speaker", [False, True])
+def test_an_agent_that_writes_into_the_task_tree_loses_nothing_else(
+    project: Project, is_speaker: bool
+) -> None:
+    tree = "tickets/mean/task_tree.yaml"
+    if is_speaker:
+        body = (
+            f"top, prompt, number = begin()\n{adds()}"
+            f"say(str(ask('fs/write_text_file', path=f'{{top}}/{tree}', content='mine')))\nend(number)\n"
+        )
+        words = speaker(project, body)
+    else:
+        words = coder(project, f"os.makedirs('tickets/mean')\n{adds('mine', tree)}{adds()}")
+    found = worked(project, *hired(project, words))
+    assert (found["exit"], found["ready"]) == (0, True), found["err"]
+    assert at(project, BRANCH, "tides.py") == FILES["tides.py"] + MEAN
+    assert "mine" not in at(project, BRANCH, tree)
+    told = story(project)
+    assert f"'{tree}' belongs to the task tree" in told
+    assert "it changed tides.py" in told
+    assert ("taken back" in told) is not is_speaker
+
+
 @pytest.mark.req("R184", "D37")
 def test_an_agent_does_not_see_what_the_repository_configures_for_agents(project: Project) -> None:
     project.granted = project.gates

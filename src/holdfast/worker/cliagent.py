@@ -13,7 +13,6 @@ import shlex
 from collections.abc import Mapping
 
 from holdfast.edits.beneath import read_beneath, remove_beneath
-from holdfast.edits.scope import judge, outside
 from holdfast.errors import AttemptError, EditError
 from holdfast.generators.cliagent import Place, Ran, environment, run_cli_agent
 from holdfast.gitrepo.state import status
@@ -115,8 +114,7 @@ class Hired:
         )
 
     def _refusal(self, path: str) -> str:
-        found = judge(self._desk.scope, path)
-        return "" if found is None else found.message
+        return next(iter(self._desk.refused([path]).values()), "")
 
     def _looked_at(self, before: str, ran: Ran) -> tuple[str, list[str]]:
         """What it left: the state of what may stand of it, and what is to be told."""
@@ -124,11 +122,11 @@ class Hired:
         words = [ran.flaw or f"'{self._agent.name}' ended well"]
         leaks = self._leaks()
         state = desk.keep("an agent")
-        refused = outside(desk.scope, [item.path for item in desk.touched(before, state)])
+        refused = desk.refused([item.path for item in desk.touched(before, state)])
         why = [f"'{one_line(path)}' holds a secret" for path in leaks]
-        why += [item.message for item in refused]
+        why += refused.values()
         if why:
-            state = self._taken_back(before, {*leaks, *(item.path for item in refused)})
+            state = self._taken_back(before, {*leaks, *refused})
             words.append(f"what it may not write was taken back: {'; '.join(why[:_FEW])}")
         if too_far := desk.over(before, state):
             desk.go_to(before)
