@@ -363,7 +363,7 @@ def test_an_edit_that_does_not_fit_changes_nothing_and_says_what_is_near(project
 @pytest.mark.req("E19", "R143")
 def test_a_push_that_fails_says_so_with_its_exit_code(project: Project) -> None:
     repository(project, TIDES | {"test_tides.py": ""})
-    git(project, "remote", "add", "origin", str(project.folder / "nowhere.git"))
+    git(project, "remote", "add", "origin", "../nowhere.git")
     words = ["--validate", "true", "--push", "origin", "--yes"]
     played = script(project, [edit(MEAN), finish()])
     answer = work(project, ticket(project, WANTED), *words, "--script", played)
@@ -390,6 +390,9 @@ def test_a_push_needs_a_yes(project: Project) -> None:
     )
     assert "push to" in err
     assert "holdfast/" not in git(project, "branch", "-a")
+    git(project, "remote", "add", "own", "./.git")
+    words = ("work", "Mean", "--validate", "true", "--script", played, "--yes", "--push", "own")
+    assert "inside of the repository itself" in project.refused(2, *words)
 
 
 @pytest.mark.req("C27")
