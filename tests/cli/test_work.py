@@ -375,6 +375,12 @@ def test_a_push_that_fails_says_so_with_its_exit_code(project: Project) -> None:
     pushed = json.loads(logs[0].read_text())
     assert (pushed["status"], pushed["commands"][-1]["exit_code"]) == ("failed", 128)
     git(project, "init", "-q", "--bare", str(project.folder / "nowhere.git"))
+    hook = project.folder / "nowhere.git/hooks/pre-receive"
+    hook.write_text("#!/bin/sh\necho policy says no >&2\nexit 1\n")
+    hook.chmod(0o755)
+    answer = work(project, "mean", "--push", "origin", "--yes", "--script", played)
+    assert 'a hook of the remote declined it: "policy says no"' in answer.out
+    hook.unlink()
     assert work(project, "mean", "--push", "origin", "--yes", "--script", played).code == 0
     there = git(project, "rev-parse", "holdfast/mean", cwd=project.folder / "nowhere.git")
     assert there == git(project, "rev-parse", "holdfast/mean")

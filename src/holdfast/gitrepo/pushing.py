@@ -243,12 +243,20 @@ _HINTS: dict[Reason, str] = {
 }
 
 
+def _remote_words(said: str) -> list[str]:
+    """What the remote itself said, in one piece; nothing if it said nothing."""
+    lines = [line.partition(":")[2].strip() for line in said.splitlines() if line[:7] == "remote:"]
+    words = " ".join(filter(None, lines))
+    return [words] if words else []
+
+
 def _error(report: Pushed) -> PushError:
     lost = [ref for ref in report.refs if not ref.arrived]
     first = next((ref for ref in lost if ref.outcome != "not_tried"), None)
     low = report.said.lower()
     if first is not None:
-        why = f"{shown(first.ref)}: {_WORDS.get(first.outcome, first.said)}"
+        told = [shown(words) for words in _remote_words(report.said)]
+        why = ": ".join([shown(first.ref), _WORDS.get(first.outcome, first.said), *told])
         reason: Reason = "rejected"
         hint = (
             "look at what is there, rebase, and push again"
