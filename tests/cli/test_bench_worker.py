@@ -164,10 +164,12 @@ def test_a_commit_that_changes_source_and_tests_is_a_ticket(project: Project) ->
     assert words_of_it == "# Keep the fraction of a half\n\n3 // 2 is 1.\n"
 
     issue = {"title": "Halves are wrong", "body": "3 gives 1", "number": 12}
-    project.write("issues.json", json.dumps({fixed[:10]: issue}))
+    project.write("issues.json", json.dumps({fixed[:10]: issue, "0" * 10: issue}))
     listed = benched(project, *words, "--issues", "issues.json", "--list")
     assert [one["title"] for one in listed["tickets"]] == ["Halves are wrong"]
-    assert listed["dropped"] == []
+    assert listed["dropped"] == [
+        {"name": "0" * 10, "why": "it is none of the newest 3000 commits with one parent"}
+    ]
 
 
 def test_an_agent_may_be_named_from_where_the_person_is(project: Project) -> None:
