@@ -54,11 +54,13 @@ def test_an_agent_does_a_ticket_and_hears_what_the_checks_say(project: Project) 
 
 @pytest.mark.req("R184")
 def test_an_agent_that_fails_delivers_nothing(project: Project) -> None:
-    words = coder(project, "print('no key', file=sys.stderr)\nsys.exit(3)\n")
+    said = "print('x' * 3_000 + '\\nno key', file=sys.stderr)\n"
+    words = coder(project, f"{said}sys.exit(3)\n")
     answer = work(project, *hired(project, words))
     assert answer.code == 1
     assert "ended with exit code 3" in answer.out
     assert "no key" in answer.out
+    assert "x" * 400 not in answer.out
     assert git(project, "branch", "--list", BRANCH) == ""
 
 
@@ -159,6 +161,27 @@ def test_an_agent_that_writes_into_the_task_tree_loses_nothing_else(
     assert f"'{tree}' belongs to the task tree" in told
     assert "it changed tides.py" in told
     assert ("taken back" in told) is not is_speaker
+
+
+@pytest.mark.req("R184")
+def test_an_agent_finds_nothing_but_the_files_of_its_worktree(project: Project) -> None:
+    project.granted = project.gates
+    body = (
+        "names = sorted(os.listdir())\n"
+        "subprocess.run('rm -rf * && git checkout-index -a', shell=True, check=True)\n"
+        f"os.mkdir('.github')\n{adds('on: push', '.github/ci.yml')}{adds()}"
+        "print('it saw', names)\n"
+    )
+    found = worked(project, *hired(project, coder(project, body)))
+    assert found["exit"] == 0, found["err"]
+    told = story(project)
+    assert "it saw ['.git', 'check.py', 'tides.py']" in told
+    assert "'.github/ci.yml' is protected" in told.replace('"', "'")
+    assert git(project, "ls-tree", "--name-only", BRANCH).split() == [
+        "check.py",
+        "tickets",
+        "tides.py",
+    ]
 
 
 @pytest.mark.req("R184", "D37")

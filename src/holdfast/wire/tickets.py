@@ -106,7 +106,7 @@ def wishes_for(
     terms = terms_for(location, wishes)
     # What our branches stand on is the person's history: git of the worktree reads it there.
     history = os.path.join(site.client.place.common, "objects")
-    terms = replace(terms, readable=(*terms.readable, history))
+    terms = replace(terms, readable=(*terms.readable, history), judged=True)
     return replace(
         wishes,
         generators={

@@ -32,6 +32,7 @@ from holdfast.worker.tools import in_thread
 TOOL = "agent"
 _FEW = 20  # paths that are told
 _TOP = 2_000  # characters of what it complains about
+_LINE = 300  # characters of a line of its last words that are told
 
 
 class Hired:
@@ -69,7 +70,8 @@ class Hired:
         memory.state = str(record["state"])
         if memory.state == begun:
             reason = "timed_out" if record["late"] else "command_failed"
-            raise AttemptError(f"{said}\n{told}".strip(), reason=reason, log=self._log)
+            words = "\n".join(_cut(line) for line in f"{said}\n{told}".strip().splitlines())
+            raise AttemptError(words, reason=reason, log=self._log)
         is_ready = record["exit_code"] == 0
         memory.ended = "finish"
         memory.last = {"ready": is_ready, "summary": said, "message": self._subject}
@@ -161,3 +163,7 @@ class Hired:
         except EditError:  # a folder where a file was: nothing of it can be told apart
             self._desk.go_to(before)
             return before
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LINE else f"{line[:_LINE]}…"
