@@ -164,10 +164,19 @@ def test_a_commit_that_changes_source_and_tests_is_a_ticket(project: Project) ->
     assert words_of_it == "# Keep the fraction of a half\n\n3 // 2 is 1.\n"
 
     issue = {"title": "Halves are wrong", "body": "3 gives 1", "number": 12}
-    project.write("issues.json", json.dumps({fixed[:10]: issue}))
+    project.write("issues.json", json.dumps({fixed[:10]: issue, "0" * 10: issue}))
     listed = benched(project, *words, "--issues", "issues.json", "--list")
     assert [one["title"] for one in listed["tickets"]] == ["Halves are wrong"]
-    assert listed["dropped"] == []
+    assert listed["dropped"] == [
+        {"name": "0" * 10, "why": "it is none of the newest 3000 commits with one parent"}
+    ]
+
+
+def test_an_agent_may_be_named_from_where_the_person_is(project: Project) -> None:
+    project.write("coder.sh", "echo '# looked at' >> tidebook/cli.py\n")
+    words = ("--ticket", "below-datum", "--agent", "sh ./coder.sh {prompt_file}")
+    [one] = benched(project, *words)["tickets"]
+    assert (one["status"], one["commits"], one["solved"]) == ("completed", 1, False), one
 
 
 def test_what_cannot_be_benched_is_said(project: Project) -> None:
@@ -178,6 +187,8 @@ def test_what_cannot_be_benched_is_said(project: Project) -> None:
 
     assert "nobody said who works" in refused()
     assert "contradict each other" in refused("--model", "openai:x", "--script", "reference")
+    assert "'no-such' was not found" in refused("--agent", "no-such {prompt}", "--out", "kept")
+    assert not (project.root / "kept").exists()
     assert "'openai:x' costs money" in refused("--model", "openai:x")
     assert "there is no ticket 'tides'" in refused("--ticket", "tides", "--script", "reference")
     assert "there is no git directory 'gone'" in refused("--history", "gone", "--list")

@@ -1,6 +1,7 @@
 """Coding agents of the command line, as workers of tickets."""
 
 import json
+import signal
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -53,11 +54,13 @@ def test_an_agent_does_a_ticket_and_hears_what_the_checks_say(project: Project) 
 
 @pytest.mark.req("R184")
 def test_an_agent_that_fails_delivers_nothing(project: Project) -> None:
-    words = coder(project, "print('no key', file=sys.stderr)\nsys.exit(3)\n")
+    said = "print('x' * 3_000 + '\\nno key', file=sys.stderr)\n"
+    words = coder(project, f"{said}sys.exit(3)\n")
     answer = work(project, *hired(project, words))
     assert answer.code == 1
     assert "ended with exit code 3" in answer.out
     assert "no key" in answer.out
+    assert "x" * 400 not in answer.out
     assert git(project, "branch", "--list", BRANCH) == ""
 
 
@@ -134,6 +137,51 @@ def test_an_agent_cannot_leave_its_worktree_nor_its_scope(project: Project) -> N
     told = story(project)
     assert '"notes.txt" is outside the write scope' in told
     assert '".claude/settings.json" is protected' in told
+
+
+@pytest.mark.req("R184")
+@pytest.mark.parametrize("is_speaker", [False, True])
+def test_an_agent_that_writes_into_the_task_tree_loses_nothing_else(
+    project: Project, is_speaker: bool
+) -> None:
+    tree = "tickets/mean/task_tree.yaml"
+    if is_speaker:
+        body = (
+            f"top, prompt, number = begin()\n{adds()}"
+            f"say(str(ask('fs/write_text_file', path=f'{{top}}/{tree}', content='mine')))\nend(number)\n"
+        )
+        words = speaker(project, body)
+    else:
+        words = coder(project, f"os.makedirs('tickets/mean')\n{adds('mine', tree)}{adds()}")
+    found = worked(project, *hired(project, words))
+    assert (found["exit"], found["ready"]) == (0, True), found["err"]
+    assert at(project, BRANCH, "tides.py") == FILES["tides.py"] + MEAN
+    assert "mine" not in at(project, BRANCH, tree)
+    told = story(project)
+    assert f"'{tree}' belongs to the task tree" in told
+    assert "it changed tides.py" in told
+    assert ("taken back" in told) is not is_speaker
+
+
+@pytest.mark.req("R184")
+def test_an_agent_finds_nothing_but_the_files_of_its_worktree(project: Project) -> None:
+    project.granted = project.gates
+    body = (
+        "names = sorted(os.listdir())\n"
+        "subprocess.run('rm -rf * && git checkout-index -a', shell=True, check=True)\n"
+        f"os.mkdir('.github')\n{adds('on: push', '.github/ci.yml')}{adds()}"
+        "print('it saw', names)\n"
+    )
+    found = worked(project, *hired(project, coder(project, body)))
+    assert found["exit"] == 0, found["err"]
+    told = story(project)
+    assert "it saw ['.git', 'check.py', 'tides.py']" in told
+    assert "'.github/ci.yml' is protected" in told.replace('"', "'")
+    assert git(project, "ls-tree", "--name-only", BRANCH).split() == [
+        "check.py",
+        "tickets",
+        "tides.py",
+    ]
 
 
 @pytest.mark.req("R184", "D37")
@@ -335,6 +383,10 @@ end(number)
             "changed nothing",
         ),
         ("print('x' * (1 << 25), flush=True)\nsys.stdin.read()", "is over the limit"),
+        (
+            "top, prompt, number = begin()\nwhile True: say('x' * (1 << 20))",
+            "wrote more than 64 MB to stdout",
+        ),
     ],
 )
 def test_what_is_wrong_with_an_agent_of_the_protocol_is_told(
@@ -343,11 +395,23 @@ def test_what_is_wrong_with_an_agent_of_the_protocol_is_told(
     assert words in work(project, *hired(project, speaker(project, body))).out
 
 
+def test_an_agent_that_never_stops_talking_is_ended_when_a_person_says_so(project: Project) -> None:
+    body = f"open({str(project.log)!r}, 'w').write('begun')\nwhile True: print('y')\n"
+    words = ("work", *hired(project, speaker(project, body)), "--quiet")
+    running = project.begun_by(*words, step="begun")
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(60) == 130
+    assert "paused" in project.ok("tickets", "list").out
+
+
 @pytest.mark.parametrize(
     ("agent", "words"),
     [
         ("nobody", "nothing says how 'nobody' is told what to do"),
         ("acp:", "'acp:' names no command"),
+        ("no-such-agent {prompt}", "the agent 'no-such-agent' was not found"),
+        ("acp:./no-such-agent", "the agent './no-such-agent' was not found"),
+        ("./tides.py {prompt}", "tides.py' cannot be executed"),
         ("'", "cannot be told apart"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.project import Project, until
+from tests.cli.project import Project, kill, until
 from tests.cli.tickets import (
     at,
     block,
@@ -120,6 +120,60 @@ def test_tickets_are_listed_shown_and_dropped(project: Project) -> None:
     assert git(project, "rev-parse", "holdfast/t-1") == head
     again = worked(project, "t-1", "--script", script(project, [CHANGE, finish()]))
     assert (again["exit"], again["head"]) == (0, head.strip()), "what was done stands"
+
+
+@pytest.mark.req("R145")
+def test_a_ticket_is_not_taken_away_from_whoever_works_on_it_while_they_live(
+    project: Project,
+) -> None:
+    repository(project, FILES)
+    check = f"echo begun >> {project.log}; {project.gate('go')}"
+    played = script(project, [CHANGE, finish()])
+    words = ["work", "Change it", "--id", "t-1", "--validate", check, "--script", played, "--quiet"]
+    running = project.begun_by(*words, step="begun")
+    for refused in (
+        ["tickets", "rollback", "t-1"],
+        ["tickets", "drop", "t-1", "--yes"],
+        ["tickets", "rebuild"],
+        ["rebuild"],
+        words,
+    ):
+        said = project.refused(7, *refused)
+        assert f"'ticket-t-1' is held by process {running.pid} on " in said
+        assert " since 0 min " in said
+        assert "hint: wait for it, or: holdfast stop --plan-id ticket-t-1\n" in said
+    worktree = next((project.home / ".local/state/holdfast").glob("repositories/*/worktrees/t-1"))
+    assert (worktree / "a.txt").read_text() == "two\n", "what is being checked stayed there"
+    kill(running)
+    project.ok("tickets", "rollback", "t-1")
+    assert (worktree / "a.txt").read_text() == "one\n"
+    project.ok("tickets", "rebuild")
+    said = project.ok("tickets", "drop", "t-1", "--yes").out
+    assert said == "the worktree of 't-1' is gone\n", "it has no branch yet"
+
+
+@pytest.mark.parametrize("is_clone", [True, False])
+def test_a_repository_that_is_made_again_at_its_place_has_no_tickets_yet(
+    project: Project, is_clone: bool
+) -> None:
+    repository(project, FILES)
+    git(project, "clone", "-q", "--bare", ".", "../kept.git")
+    played = script(project, [CHANGE, finish()])
+    words = ("Change it", "--id", "t-1", "--script", played)
+    assert worked(project, *words, "--validate", "false")["exit"] == 1
+    shutil.rmtree(project.root)
+    if is_clone:
+        git(project, "clone", "-q", "kept.git", project.root.name, cwd=project.folder)
+    else:
+        project.root.mkdir()
+        repository(project, FILES | {"c.txt": "another\n"})
+    found = worked(project, *words, *CHECK)
+    assert found["exit"] == 0, found["err"]
+    assert ("another repository was at" in found["err"]) is not is_clone
+    assert at(project, "holdfast/t-1", "a.txt") == "two\n"
+    pins = git(project, "for-each-ref", "refs/holdfast/keep/")
+    project.ok("tickets", "drop", "t-1", "--yes")
+    assert pins, "what its branch stands on is kept in this one"
 
 
 @pytest.mark.req("R145")

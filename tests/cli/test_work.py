@@ -363,7 +363,7 @@ def test_an_edit_that_does_not_fit_changes_nothing_and_says_what_is_near(project
 @pytest.mark.req("E19", "R143")
 def test_a_push_that_fails_says_so_with_its_exit_code(project: Project) -> None:
     repository(project, TIDES | {"test_tides.py": ""})
-    git(project, "remote", "add", "origin", str(project.folder / "nowhere.git"))
+    git(project, "remote", "add", "origin", "../nowhere.git")
     words = ["--validate", "true", "--push", "origin", "--yes"]
     played = script(project, [edit(MEAN), finish()])
     answer = work(project, ticket(project, WANTED), *words, "--script", played)
@@ -375,6 +375,12 @@ def test_a_push_that_fails_says_so_with_its_exit_code(project: Project) -> None:
     pushed = json.loads(logs[0].read_text())
     assert (pushed["status"], pushed["commands"][-1]["exit_code"]) == ("failed", 128)
     git(project, "init", "-q", "--bare", str(project.folder / "nowhere.git"))
+    hook = project.folder / "nowhere.git/hooks/pre-receive"
+    hook.write_text("#!/bin/sh\necho policy says no >&2\nexit 1\n")
+    hook.chmod(0o755)
+    answer = work(project, "mean", "--push", "origin", "--yes", "--script", played)
+    assert 'a hook of the remote declined it: "policy says no"' in answer.out
+    hook.unlink()
     assert work(project, "mean", "--push", "origin", "--yes", "--script", played).code == 0
     there = git(project, "rev-parse", "holdfast/mean", cwd=project.folder / "nowhere.git")
     assert there == git(project, "rev-parse", "holdfast/mean")
@@ -390,6 +396,9 @@ def test_a_push_needs_a_yes(project: Project) -> None:
     )
     assert "push to" in err
     assert "holdfast/" not in git(project, "branch", "-a")
+    git(project, "remote", "add", "own", "./.git")
+    words = ("work", "Mean", "--validate", "true", "--script", played, "--yes", "--push", "own")
+    assert "inside of the repository itself" in project.refused(2, *words)
 
 
 @pytest.mark.req("C27")

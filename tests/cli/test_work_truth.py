@@ -66,6 +66,30 @@ def test_what_is_checked_is_what_a_commit_holds(project: Project) -> None:
     assert at(project, "holdfast/t", "crlf.txt") == "x\ny\n"
 
 
+@pytest.mark.req("C31", "E19")
+def test_a_file_that_is_not_stored_as_it_lies_there_is_stored_as_git_would(
+    project: Project,
+) -> None:
+    rules = (
+        "*.lat text working-tree-encoding=ISO-8859-1\n*.wide text working-tree-encoding=UTF-16LE\n"
+    )
+    project.write(".gitattributes", f"{rules}*.dos text eol=crlf\n*.id ident\n")
+    there = {"a.lat": "h\366he\n", "b.lat": "h\366he\n", "a.wide": "h\0i\0", "a.dos": "a\r\n"}
+    for path, text in there.items():
+        (project.root / path).write_bytes(text.encode("latin-1"))
+    repository(project, {"a.id": "$Id$\n"})
+    make = "for f in a.lat a.dos a.id; do sed -i s/^/x/ $f; done; printf 'x\\0' >> a.wide"
+    make += "; printf 'n\\366\\n' > new.lat"
+    check = "printf 'h\\366he\\n' | cmp - b.lat && printf 'xh\\366he\\n' | cmp - a.lat"
+    words = ["--script", script(project, [("run", {"command": make}), finish()])]
+    words += ["--validate", f"{check} && printf 'h\\0i\\0x\\0' | cmp - a.wide"]
+    found = worked(project, "Change", "--id", "t", *words)
+    assert found["exit"] == 0, (found["err"], log_of(found))
+    stored = {"a.lat": "xhöhe\n", "b.lat": "höhe\n", "new.lat": "nö\n", "a.wide": "hix"}
+    stored |= {"a.dos": "xa\n", "a.id": "x$Id$\n"}
+    assert {path: at(project, "holdfast/t", path) for path in stored} == stored
+
+
 def test_what_no_commit_could_hold_is_not_there_for_checks(project: Project) -> None:
     repository(project, FILES)
     nested = "git init -q inner && cd inner && echo x > f && git add f"
@@ -189,3 +213,21 @@ def test_an_empty_check_is_none(project: Project) -> None:
     repository(project, FILES)
     words = ["Change", *CHECK, "--validate", " ", "--script", script(project, DONE)]
     assert "is empty" in project.refused(2, "work", *words)
+
+
+def test_a_ready_ticket_that_is_checked_otherwise_is_checked_before_anybody_works(
+    project: Project,
+) -> None:
+    repository(project, FILES)
+    turns = [("run", {"command": "echo more >> a.txt"}), finish(message="more")]
+    words = ("--id", "t", "--script", script(project, turns))
+    first = worked(project, "Add a line", *words, "--validate", "test -s a.txt")
+    again = worked(project, "Add a line", *words, "--validate", "grep -q more a.txt")
+    assert (again["exit"], again["ready"], again["head"]) == (0, True, first["head"]), again["err"]
+    assert f"what stands at {first['head'][:12]} is checked" in again["err"]
+    assert (again["commits"], again["base"]) == (first["commits"], first["base"])
+    assert [row["cmd"] for row in log_of(again)["commands"]] == ["grep -q more a.txt"]
+    third = worked(project, "t", *words[2:], "--validate", "test $(wc -l < a.txt) = 3")
+    assert (third["exit"], third["ready"]) == (0, True), "who works mends what the check refuses"
+    assert [one["message"] for one in third["commits"]] == ["more", "more"]
+    assert "t  ready  " in project.ok("tickets", "list").out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -204,6 +205,7 @@ async def _of_history(
 def _hands(
     model: str | None, script: str | None, agent: str | None, secrets: Sequence[str], *, yes: bool
 ) -> Hands:
+    from holdfast.cli.hiring import agent_words
     from holdfast.worker.bench.case import Hands
     from holdfast.worker.script import read_script
 
@@ -211,7 +213,7 @@ def _hands(
         raise UsageError("--model, --script and --agent contradict each other")
     if agent:
         shown = [word for name in secrets for word in ("--secret", name)]
-        return Hands(f"agent {agent}", ("--agent", agent, *shown))
+        return Hands(f"agent {agent}", ("--agent", shlex.join(agent_words(agent)), *shown))
     if script == REFERENCE:
         return Hands(REFERENCE, script=lambda case: case.reference)
     if script:

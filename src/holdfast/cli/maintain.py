@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import click
@@ -12,6 +14,7 @@ from holdfast.engine.audit import CORRUPT, UNREADABLE, Audit, audit, follows, re
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
+from holdfast.ports import Store
 from holdfast.store.host import gone
 
 
@@ -73,22 +76,19 @@ def rebuild(plan: str | None, store: str | None, plan_id: str | None, *, as_json
     """Make the index of artifacts, and the logs and task trees of tickets, again from the journals."""
     where = place(plan, store, plan_id)
     with_store = where.open()
+    before: list[Artifact] = []
+    rows: list[Artifact] = []
+
+    def rebuilt() -> list[Artifact]:  # called when nobody else can write
+        before.extend(replace(row, number=0) for row in with_store.artifacts())
+        rows.extend(rebuilt_index(with_store))
+        return rows
+
     try:
-        before: list[Artifact] = []
-        rows: list[Artifact] = []
-
-        def rebuilt() -> list[Artifact]:  # called when nobody else can write
-            before.extend(replace(row, number=0) for row in with_store.artifacts())
-            rows.extend(rebuilt_index(with_store))
-            return rows
-
-        with_store.replace_artifacts(rebuilt)
-        changed = not follows(with_store, before, rows)
-        if any(row.line.startswith("ticket-") for row in with_store.runs()):
-            from holdfast.cli.working import rebuild_views
-            from holdfast.wire.tickets import open_site
-
-            rebuild_views(open_site(where.root), with_store)
+        with _tickets_at_rest(where, with_store) as rebuild_views:
+            with_store.replace_artifacts(rebuilt)
+            changed = not follows(with_store, before, rows)
+            rebuild_views()
     finally:
         with_store.close()
     if as_json:
@@ -99,3 +99,17 @@ def rebuild(plan: str | None, store: str | None, plan_id: str | None, *, as_json
             + ("the index was different" if changed else "as before")
         )
     return 0
+
+
+@contextmanager
+def _tickets_at_rest(where: Place, store: Store) -> Iterator[Callable[[], object]]:
+    """While nobody works on a ticket of the store: what makes the views of all of them again."""
+    if not any(row.line.startswith("ticket-") for row in store.runs()):
+        yield lambda: None
+        return
+    from holdfast.cli.working import alone, rebuild_views
+    from holdfast.wire.tickets import open_site, tickets_of
+
+    site = open_site(where.root, say=talk)
+    with alone(site, store, tickets_of(store)):
+        yield lambda: rebuild_views(site, store)

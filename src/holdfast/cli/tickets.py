@@ -14,11 +14,19 @@ from holdfast.cli.ask import confirm
 from holdfast.cli.measure import count
 from holdfast.cli.place import json_option
 from holdfast.cli.say import out, out_json, talk
-from holdfast.cli.working import came_to, rebuild_views, runs_folder, told_lines, work_json
+from holdfast.cli.working import (
+    alone,
+    came_to,
+    rebuild_views,
+    runs_folder,
+    told_lines,
+    work_json,
+)
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.errors import UsageError
 from holdfast.gitrepo.greens import describe, rollback
+from holdfast.gitrepo.refs import branches
 from holdfast.gitrepo.worktrees import find_worktree, remove_worktree
 from holdfast.model.digest import Json
 from holdfast.model.text import one_line
@@ -83,7 +91,7 @@ def show(ticket: str, *, as_json: bool) -> int:
 @json_option
 def rebuild(*, as_json: bool) -> int:
     """Write the logs of all runs, and the task trees in worktrees, again from the journal."""
-    with _opened() as (site, store):
+    with _opened(readonly=False) as (site, store), alone(site, store, tickets_of(store)):
         written = rebuild_views(site, store)
     if as_json:
         out_json({"schema": "holdfast.tickets.rebuild/1", "written": [*written]})
@@ -100,7 +108,7 @@ def roll_back(ticket: str, *, as_json: bool) -> int:
 
     What is there is stored first. It says what it cannot undo.
     """
-    with _opened() as (site, store):
+    with _opened(readonly=False) as (site, store), alone(site, store, [_known(store, ticket)]):
         known = _known(store, ticket)
         tree = find_worktree(site.client, known.ticket.id)
         done = rollback(tree, to=known.head or known.terms.base)
@@ -129,10 +137,12 @@ def roll_back(ticket: str, *, as_json: bool) -> int:
 @json_option
 def drop(ticket: str, *, yes: bool, as_json: bool) -> int:
     """Remove the worktree of a ticket. Its branch, its commits and its journal stay."""
-    with _opened() as (site, store):
+    with _opened(readonly=False) as (site, store):
         known = _known(store, ticket)
         confirm(f"remove the worktree of '{known.ticket.id}'?", yes=yes)
-        saved = remove_worktree(site.client, known.ticket.id, changed="save", ignored="drop")
+        with alone(site, store, [known]):
+            saved = remove_worktree(site.client, known.ticket.id, changed="save", ignored="drop")
+        left = {row.name for row in branches(site.client)} & {branch_of(known.ticket)}
     if as_json:
         out_json(
             {
@@ -142,17 +152,18 @@ def drop(ticket: str, *, yes: bool, as_json: bool) -> int:
             }
         )
     else:
-        out(f"the worktree of '{known.ticket.id}' is gone; branch {branch_of(known.ticket)} stays")
+        stays = "".join(f"; branch {name} stays" for name in left)
+        out(f"the worktree of '{known.ticket.id}' is gone{stays}")
     return 0
 
 
 @contextmanager
-def _opened() -> Iterator[tuple[Site, Store]]:
-    site = open_site(os.getcwd())
+def _opened(*, readonly: bool = True) -> Iterator[tuple[Site, Store]]:
+    site = open_site(os.getcwd(), say=talk)
     location = wire.store_location(site.top, None)
     if not wire.has_store(location):
         raise UsageError("no ticket was worked on here", hint="holdfast work TICKET")
-    store = wire.open_store(location, readonly=True)
+    store = wire.open_store(location, readonly=readonly)
     try:
         yield site, store
     finally:

@@ -108,10 +108,12 @@ def work(
     not touched. Doing it again goes on where it was.
     """
     exclude(bool(agent), bool(model or script), "--agent, and --model or --script,")
-    site, played = open_site(os.getcwd()), _script(script)
+    site, played = open_site(os.getcwd(), say=talk), _script(script)
     secrets = manner_of(manner).secrets
     if (known := _known(site, ticket)) is not None:
         terms = _as_before(site, known, model, played, agent)
+        if checks or unverified:
+            terms = replace(terms, checks=_checks(site, checks, unverified=unverified))
         terms = hired(terms, agent, agent_time, secrets)
         return Working(site, known.ticket, terms, played, manner).done(push=push, in_place=in_place)
     wanted = _ticket(ticket)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -21,9 +22,10 @@ from holdfast.cli.place import Place
 from holdfast.cli.say import SIGNS, out, out_json, short, talk
 from holdfast.config.settings import read_settings
 from holdfast.core.state import State
+from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.runs import resume_run, start_run
-from holdfast.errors import StaleError, UsageError
+from holdfast.errors import HeldError, StaleError, UsageError
 from holdfast.gitrepo.client import their_branch
 from holdfast.gitrepo.commits import person
 from holdfast.gitrepo.pushing import remote_address
@@ -103,7 +105,7 @@ class Working:
         head = known.head if known is not None else ""
         if not head and name in heads and heads[name] != self._terms.base:
             raise UsageError(f"there is a branch '{name}' already", hint="rename it, or say --id")
-        if head and name not in heads and known is not None and head != known.terms.base:
+        if head and name not in heads and known is not None and head != known.begun:
             move_branch(self._site.client, name, new=head, old=None)
             talk(f"branch {name} was gone, and is put back")
         elif head and heads.get(name, head) != head:
@@ -132,13 +134,22 @@ class Working:
         known = find_known(store, line_of(self._ticket))
         if known is None:
             return plan_of(self._ticket, self._terms)
-        self._terms = replace(self._terms, base=known.terms.base)
+        before = known.terms
+        self._terms = replace(self._terms, base=before.base, done=before.done)
         plan = plan_of(self._ticket, self._terms)
         if plan_digest(plan) == plan_digest(known.plan) or not known.head:
             return plan
-        talk(f"what is wanted is not what it was: work goes on from {known.head[:12]}")
-        self._terms = replace(self._terms, base=known.head)
-        return plan_of(self._ticket, self._terms)
+        is_done = (
+            known.is_ready
+            and known.ticket == self._ticket
+            and (before.model, before.agent) == (self._terms.model, self._terms.agent)
+        )
+        self._terms = replace(self._terms, base=known.head, done=is_done)
+        plan = plan_of(self._ticket, self._terms)
+        if plan_digest(plan) != plan_digest(known.plan):
+            then = "what stands at {} is checked" if is_done else "work goes on from {}"
+            talk(f"what is wanted is not what it was: {then.format(known.head[:12])}")
+        return plan
 
     def _agree(self, plan: Plan, url: str) -> None:
         """Ask once before money is spent or something leaves this machine."""
@@ -155,6 +166,10 @@ class Working:
         consent_to(outside, yes=bool(self._manner["yes"]), look="", paid=paid)
 
     def _driven(self, store: Store, plan: Plan) -> State:
+        with _said_how_to_stop(plan.name):
+            return self._carried_out(store, plan)
+
+    def _carried_out(self, store: Store, plan: Plan) -> State:
         left = _unfinished(store, plan)
         most = wire.market.cost_bound(self._site.top, plan, self._manner["max_cost"])  # type: ignore[arg-type] # of a click type
         drive = self._drive(store, plan)
@@ -275,6 +290,35 @@ def write_log(site: Site, ticket: Ticket, store: Store, run: RunId) -> str:
     return log.write(runs_folder(site, ticket))
 
 
+@contextmanager
+def alone(site: Site, store: Store, lines: Sequence[Known]) -> Iterator[None]:
+    """Hold the lines of tickets while something becomes of their worktrees; HeldError if one is worked on."""
+    held: list[Hold] = []
+    try:
+        for known in lines:
+            where = place_of(site, known.ticket)
+            world = wire.world_for(
+                known.plan, where.root, where.location, store, wire.Wishes(say=talk)
+            )
+            with _said_how_to_stop(known.plan.name):
+                hold = Hold(world, known.plan.project, known.plan.name)
+                hold.take(join=False)
+            held.append(hold)
+        yield
+    finally:
+        for hold in held:
+            hold.release()
+
+
+@contextmanager
+def _said_how_to_stop(line: str) -> Iterator[None]:
+    try:
+        yield
+    except HeldError as error:
+        error.hint = f"wait for it, or: holdfast stop --plan-id {line}"
+        raise
+
+
 def rebuild_views(site: Site, store: Store) -> list[str]:
     """Write the logs of all runs of tickets, and the task trees in worktrees, again; where they are."""
     written: list[str] = []
@@ -294,13 +338,13 @@ def came_to(state: State, known: Known) -> int:
         return exit_code(state)
     if not known.deliveries or not known.deliveries[-1]["ready"]:
         return NOT_READY
-    return 0 if any(_listed(done, "commits") for done in known.deliveries) else NOTHING
+    return 0 if known.commits else NOTHING
 
 
 def told_lines(known: Known, state: State) -> list[str]:
     """What a ticket came to, for people."""
     ticket, last = known.ticket, known.deliveries[-1] if known.deliveries else {}
-    commits = [one for done in known.deliveries for one in _listed(done, "commits")]
+    commits = known.commits
     word = "ready" if last.get("ready") else "not ready"
     if last.get("ready") and not commits:
         word = "says that it is ready, and changed nothing"
@@ -310,7 +354,7 @@ def told_lines(known: Known, state: State) -> list[str]:
     lines = [" · ".join(filter(None, parts))]
     lines += [f"  {str(one['oid'])[:12]} {one['message']}" for one in commits[-10:]]
     checks = list(known.terms.checks)
-    if known.head and known.head != known.terms.base:
+    if known.head and known.head != known.begun:
         lines.append(f"  branch {branch_of(ticket)} is at {known.head[:12]}")
     lines.append(
         f"  checked by {', '.join(checks)}" if checks else "  unverified: nothing checked it"
@@ -331,20 +375,15 @@ def work_json(known: Known, state: State, log: str) -> dict[str, Json]:
         "ready": bool(last.get("ready")),
         "verified": bool(known.terms.checks),
         "branch": branch_of(known.ticket),
-        "base": known.terms.base,
+        "base": known.begun,
         "head": known.head or None,
         "state": last.get("state"),
         "cycles": len(known.deliveries),
-        "commits": [one for done in known.deliveries for one in _listed(done, "commits")],
+        "commits": list(known.commits),
         "checks": list(known.terms.checks),
         "cost": state.spent.cost,
         "log": log,
     }
-
-
-def _listed(done: Mapping[str, Json], key: str) -> list[Mapping[str, Json]]:
-    found = done.get(key)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def _push_json(pushed: State | None) -> Json:

@@ -29,6 +29,7 @@ from holdfast.process.confine import Sandbox
 
 PROTOCOL = 1
 _MOST_LINE = 16 << 20
+_MOST_HEARD = 64 << 20  # bytes of all that it writes
 _MOST_SAID = 1 << 16  # characters of its last words
 _HARMLESS = frozenset({"read", "search", "think"})
 _CHANGES = frozenset({"edit", "delete", "move"})
@@ -52,6 +53,10 @@ class RefusedError(Exception):
     def __init__(self, message: str, code: int = _REFUSED) -> None:
         super().__init__(message)
         self.code = code
+
+
+class FloodError(Exception):
+    """The agent writes more than anybody should have to read."""
 
 
 async def talk_acp(
@@ -82,6 +87,8 @@ async def talk_acp(
             flaw = await session.through(prompt)
     except TimeoutError:
         return Talked(session.said, f"did not end within {seconds:g} s", is_late=True)
+    except FloodError:
+        return Talked(session.said, f"wrote more than {_MOST_HEARD >> 20} MB to stdout")
     finally:
         await child.kill()
     return Talked(session.said, flaw)
@@ -98,6 +105,7 @@ class _Session:
     is_held: bool
     said: str = ""
     number: int = 0
+    heard: int = 0  # bytes that it wrote
     calls: dict[str, dict[str, Json]] = field(default_factory=dict)  # what it says that it does
 
     async def through(self, prompt: str) -> str:
@@ -126,7 +134,11 @@ class _Session:
         wanted = self.number
         await self._send({"id": wanted, "method": method, "params": params})
         while True:
-            message = self._read(await self.child.receive_line())
+            line = await self.child.receive_line()
+            self.heard += len(line) + 1
+            if self.heard > _MOST_HEARD:
+                raise FloodError
+            message = self._read(line)
             if "method" in message:
                 await self._heed(message)
             elif message.get("id") == wanted:

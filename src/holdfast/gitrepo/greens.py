@@ -16,6 +16,7 @@ from typing import Literal
 from holdfast.errors import UsageError
 from holdfast.gitrepo.calls import answer, ask
 from holdfast.gitrepo.client import Client, resolve
+from holdfast.gitrepo.encodings import as_laid_out
 from holdfast.gitrepo.history import list_files
 from holdfast.gitrepo.holding import working
 from holdfast.gitrepo.names import Oid, check_oid, shown
@@ -79,6 +80,7 @@ def rollback(
 ) -> RolledBack:
     """Bring a work tree back to the last green state, or to a commit as it is stored: no untracked files.
 
+    Line endings are those of the commit, too; what has an encoding of its own is laid out in that.
     For the person's own tree see `restore_snapshot`: it must be clean, or they say `dirty="save"`; their
     branch and index stay where they are.
     """
@@ -114,7 +116,7 @@ def _files(
     commit = target or head_of(tree)
     if commit is None:
         raise UsageError("there is no commit to go back to")
-    files = {file.path: file for file in list_files(client, commit)}
+    files = as_laid_out(client, commit, {file.path: file for file in list_files(client, commit)})
     return bring(tree, files, {}, client.base, dirty=dirty, why=f"before going back to {commit}")
 
 

@@ -127,12 +127,24 @@ class Allowed:
 
 
 def remote_address(client: Client, name: str = "origin") -> Address:
-    """Where the person's repository says that a remote is. Look at it before you allow it: it is data."""
+    """Where the person's repository says that a remote is. Look at it before you allow it: it is data.
+
+    A path that is not absolute begins at the top of the work tree, as for git; it must lead out of it. What
+    lies inside is the repository's own word, and a push would run the hooks that it brings.
+    """
     settings = read_settings(client.place)
     check_branch(name)
     found = settings.get(f"remote.{name}.pushurl") or settings.get(f"remote.{name}.url")
     if not found:
         raise UsageError(f"there is no remote {shown(name)}")
+    if not os.path.isabs(found) and ":" not in found.partition("/")[0]:
+        found = os.path.realpath(os.path.join(client.place.top, found))
+        inside = (client.place.top, client.place.common)
+        if any(os.path.commonpath((found, place)) == place for place in inside):
+            raise UsageError(
+                f"remote {shown(name)} is inside of the repository itself: {shown(found)}",
+                hint="push there yourself",
+            )
     return check_address(found)
 
 
@@ -231,12 +243,20 @@ _HINTS: dict[Reason, str] = {
 }
 
 
+def _remote_words(said: str) -> list[str]:
+    """What the remote itself said, in one piece; nothing if it said nothing."""
+    lines = [line.partition(":")[2].strip() for line in said.splitlines() if line[:7] == "remote:"]
+    words = " ".join(filter(None, lines))
+    return [words] if words else []
+
+
 def _error(report: Pushed) -> PushError:
     lost = [ref for ref in report.refs if not ref.arrived]
     first = next((ref for ref in lost if ref.outcome != "not_tried"), None)
     low = report.said.lower()
     if first is not None:
-        why = f"{shown(first.ref)}: {_WORDS.get(first.outcome, first.said)}"
+        told = [shown(words) for words in _remote_words(report.said)]
+        why = ": ".join([shown(first.ref), _WORDS.get(first.outcome, first.said), *told])
         reason: Reason = "rejected"
         hint = (
             "look at what is there, rebase, and push again"

@@ -169,6 +169,7 @@ class Child:
             if not chunk:
                 raise self._gone()
             self._received += chunk
+            await asyncio.sleep(0)  # a child that never pauses must not keep others from their turn
 
     async def _ready(self, descriptor: int, *, write: bool = False) -> None:
         """Wait until the pipe can be used, the child has ended, or `kill` was called."""

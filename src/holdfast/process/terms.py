@@ -52,7 +52,8 @@ class Terms:
 
     `hidden` are the places of Holdfast itself: its store and its configuration. `written_here` is False if a
     model, a ticket or another program chose the commands: these change nothing that would run or decide
-    elsewhere, and do not run at all without a sandbox unless the person says so.
+    elsewhere, and do not run at all without a sandbox unless the person says so. `judged` is True if what
+    they leave is looked at before anybody gets it: then only what is there needs to be kept from them.
     """
 
     hidden: tuple[str, ...] = ()
@@ -62,6 +63,7 @@ class Terms:
     limits: Limits = field(default_factory=Limits)
     sandbox: bool = True
     written_here: bool = True
+    judged: bool = False
 
     def sandbox_for(self, root: str, folder: str, room: str, path: str) -> Sandbox | None:
         """The sandbox of a command in `folder` of the project `root`, with a private directory.
@@ -88,6 +90,8 @@ def _sandbox(terms: Terms, root: str, folder: str, room: str, path: str) -> Sand
     readable += [whole_of(place) for place in owned]
     names = _OF_GIT if terms.written_here else _OF_OTHERS
     protected = [os.path.join(folder, name) for name in names]
+    if terms.judged:
+        protected = [place for place in protected if os.path.lexists(place)]
     if folder != root and not is_within(folder, room):
         # A copy: what is outside of the project is refused later, and git may keep track of what is staged.
         writable += [*tops, *owned]

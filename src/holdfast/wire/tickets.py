@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from holdfast.errors import BugError
 from holdfast.model.digest import digest_bytes
+from holdfast.model.plan import StepId
 
 if TYPE_CHECKING:
+    from holdfast.core.state import State
     from holdfast.gitrepo.client import Client
     from holdfast.gitrepo.names import Identity
     from holdfast.model.digest import Json
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.worker.script import Script
     from holdfast.worker.ticket import Ticket
 
-
+_FIRST = StepId("cycle-1")
 # What tools leave behind in a work tree, whether or not the repository says so.
 _LEFTOVERS = (
     *("__pycache__/", "*.py[co]", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".coverage"),
@@ -60,15 +62,24 @@ class Site:
         return os.path.join(self.client.home, "worktrees", ticket.id)
 
 
-def open_site(folder: str, env: Mapping[str, str] = os.environ) -> Site:
-    """The repository that a folder lies in."""
+def open_site(
+    folder: str, env: Mapping[str, str] = os.environ, say: Callable[[str], None] = lambda _: None
+) -> Site:
+    """The repository that a folder lies in; `say` is told if another one was there before."""
+    from holdfast.gitrepo.former import leave_former
     from holdfast.gitrepo.opening import open_client
     from holdfast.gitrepo.place import locate
 
     top = locate(folder).top
     name = f"{os.path.basename(top)[:40]}-{digest_bytes(os.fsencode(top))[:12]}"
     home = os.path.join(state_home(env), "repositories", name)
-    return Site(open_client(top, home, ignored_too=_LEFTOVERS))
+    client = open_client(top, home, ignored_too=_LEFTOVERS)
+    if aside := leave_former(client):
+        say(
+            f"another repository was at '{top}' before: what was kept of its tickets is in '{aside}'"
+        )
+        client = open_client(top, home, ignored_too=_LEFTOVERS)
+    return Site(client)
 
 
 def state_home(env: Mapping[str, str]) -> str:
@@ -95,7 +106,7 @@ def wishes_for(
     terms = terms_for(location, wishes)
     # What our branches stand on is the person's history: git of the worktree reads it there.
     history = os.path.join(site.client.place.common, "objects")
-    terms = replace(terms, readable=(*terms.readable, history))
+    terms = replace(terms, readable=(*terms.readable, history), judged=True)
     return replace(
         wishes,
         generators={
@@ -117,39 +128,60 @@ def wishes_for(
 class Known:
     """A ticket that was worked on: as its last plan tells it, and what its last run delivered.
 
-    `head` is the commit that it came to so far, in whichever run; empty if nothing was delivered.
+    `begun` is the commit that it began with at first, `head` the one that it came to so far, in whichever
+    run; empty if nothing was delivered. `commits` are those that were made for these words, and `is_ready`
+    says that they were ready at the head.
     """
 
     ticket: Ticket
     terms: Terms
     plan: Plan
     deliveries: tuple[Mapping[str, Json], ...]
+    begun: str
     head: str
+    commits: tuple[Mapping[str, Json], ...]
+    is_ready: bool
 
 
 def find_known(store: Store, line: str) -> Known | None:
     """What a store knows of a ticket."""
     from holdfast.engine.journals import read_state, runs_of
     from holdfast.engine.versions import kept_plan, versions
-    from holdfast.model.plan import StepId
     from holdfast.worker.deliver import delivered
     from holdfast.worker.plan import ORIGIN, told
 
     found = versions(store, "", line)
     plan = kept_plan(store, found[-1].plan) if found else None
-    first = plan.steps.get(StepId("cycle-1")) if plan is not None else None
+    first = plan.steps.get(_FIRST) if plan is not None else None
     if plan is None or ORIGIN not in plan.origin or first is None:
         return None
     ticket, terms, _ = told(filled(first))
-    rows = runs_of(store, "", line)
-    state = read_state(store, rows[-1].run) if rows else None
-    steps = state.steps if state is not None else {}
-    now = [step.digest for name, step in steps.items() if _is_delivery(name) and step.digest]
-    said = sorted(map(delivered, map(store.get, now)), key=lambda one: int(str(one["cycle"])))
+    runs = [state for row in runs_of(store, "", line) if (state := read_state(store, row.run))]
+    alike = [state for state in runs if told(filled(state.plan.steps[_FIRST]))[0] == ticket]
+    said = [one for state in alike for one in _deliveries(store, state)]
     made = [row for step, row in store.newest_of_all("", line).items() if _is_delivery(step)]
     latest = max(made, key=lambda row: row.number, default=None)
     head = str(delivered(store.get(latest.digest))["head"]) if latest is not None else ""
-    return Known(ticket, terms, plan, tuple(said), head)
+    commits = [one for done in said for one in cast("list[Mapping[str, Json]]", done["commits"])]
+    return Known(
+        ticket,
+        terms,
+        plan,
+        deliveries=tuple(_deliveries(store, runs[-1])) if runs else (),
+        begun=told(filled(runs[0].plan.steps[_FIRST]))[1].base if runs else terms.base,
+        head=head,
+        commits=tuple({str(one["oid"]): one for one in commits}.values()),
+        is_ready=bool(said and said[-1]["ready"] and said[-1]["head"] == head),
+    )
+
+
+def _deliveries(store: Store, state: State) -> list[Mapping[str, Json]]:
+    """What was delivered in a run, cycle by cycle."""
+    from holdfast.worker.deliver import delivered
+
+    made = [step.digest for name, step in state.steps.items() if _is_delivery(name)]
+    said = [delivered(store.get(digest)) for digest in made if digest]
+    return sorted(said, key=lambda one: int(str(one["cycle"])))
 
 
 def _is_delivery(step: str) -> bool:

@@ -13,7 +13,6 @@ import shlex
 from collections.abc import Mapping
 
 from holdfast.edits.beneath import read_beneath, remove_beneath
-from holdfast.edits.scope import judge, outside
 from holdfast.errors import AttemptError, EditError
 from holdfast.generators.cliagent import Place, Ran, environment, run_cli_agent
 from holdfast.gitrepo.state import status
@@ -33,6 +32,7 @@ from holdfast.worker.tools import in_thread
 TOOL = "agent"
 _FEW = 20  # paths that are told
 _TOP = 2_000  # characters of what it complains about
+_LINE = 300  # characters of a line of its last words that are told
 
 
 class Hired:
@@ -70,7 +70,8 @@ class Hired:
         memory.state = str(record["state"])
         if memory.state == begun:
             reason = "timed_out" if record["late"] else "command_failed"
-            raise AttemptError(f"{said}\n{told}".strip(), reason=reason, log=self._log)
+            words = "\n".join(_cut(line) for line in f"{said}\n{told}".strip().splitlines())
+            raise AttemptError(words, reason=reason, log=self._log)
         is_ready = record["exit_code"] == 0
         memory.ended = "finish"
         memory.last = {"ready": is_ready, "summary": said, "message": self._subject}
@@ -115,8 +116,7 @@ class Hired:
         )
 
     def _refusal(self, path: str) -> str:
-        found = judge(self._desk.scope, path)
-        return "" if found is None else found.message
+        return next(iter(self._desk.refused([path]).values()), "")
 
     def _looked_at(self, before: str, ran: Ran) -> tuple[str, list[str]]:
         """What it left: the state of what may stand of it, and what is to be told."""
@@ -124,11 +124,11 @@ class Hired:
         words = [ran.flaw or f"'{self._agent.name}' ended well"]
         leaks = self._leaks()
         state = desk.keep("an agent")
-        refused = outside(desk.scope, [item.path for item in desk.touched(before, state)])
+        refused = desk.refused([item.path for item in desk.touched(before, state)])
         why = [f"'{one_line(path)}' holds a secret" for path in leaks]
-        why += [item.message for item in refused]
+        why += refused.values()
         if why:
-            state = self._taken_back(before, {*leaks, *(item.path for item in refused)})
+            state = self._taken_back(before, {*leaks, *refused})
             words.append(f"what it may not write was taken back: {'; '.join(why[:_FEW])}")
         if too_far := desk.over(before, state):
             desk.go_to(before)
@@ -163,3 +163,7 @@ class Hired:
         except EditError:  # a folder where a file was: nothing of it can be told apart
             self._desk.go_to(before)
             return before
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LINE else f"{line[:_LINE]}…"

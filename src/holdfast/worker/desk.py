@@ -96,18 +96,18 @@ class Desk:
         """Why a change goes too far, in words; empty if it may stand."""
         changed = [item.path for item in self.touched(before, after)]
         if refused := self.refused(changed):
-            return "; ".join(refused[:5])
+            return "; ".join(list(refused.values())[:5])
         return self._too_much(self.touched(self.base, after))
 
-    def refused(self, paths: Collection[str]) -> list[str]:
-        """Why some paths may not be written, in words."""
-        found = [refusal.message for refusal in outside(self.scope, paths)]
+    def refused(self, paths: Collection[str]) -> dict[str, str]:
+        """Those of some paths that may not be written, and why."""
+        found = {refusal.path: refusal.message for refusal in outside(self.scope, paths)}
         top, own = self.reserved.partition("/")[0], f"{self.reserved}/"
-        found += [
-            f"'{path}' belongs to the task tree, which the tool `tree` writes"
-            for path in paths
-            if self.reserved and (path in {top, self.reserved} or path.startswith(own))
-        ]
+        for path in paths:
+            if self.reserved and (path in {top, self.reserved} or path.startswith(own)):
+                found[path] = (
+                    f"'{path}' belongs to the task tree, which the tool `tree` and deliveries write"
+                )
         return found
 
     def settle(self) -> str:

@@ -50,6 +50,7 @@ class Terms:
     parameters: Mapping[str, Json] = field(default_factory=dict)
     agent: tuple[str, ...] = ()  # the words of a command-line agent, which works instead of a model
     secrets: tuple[str, ...] = ()  # variables that it may see
+    done: bool = False  # it was ready at its base: that is checked before anybody works
 
 
 def line_of(ticket: Ticket) -> str:
@@ -130,7 +131,7 @@ def _cycle(ticket: Ticket, terms: Terms, number: int) -> tuple[Step, Step]:
         values=values,
         needs=before,
         guards=(Guard(SCOPE, name="scope"), *checks),
-        retries=_TRIES,
+        retries=_TRIES + terms.done,
         secrets=terms.secrets,
         tool_versions=_versions(terms),
         description=f"work on {ticket.title}"[:100],

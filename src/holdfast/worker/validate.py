@@ -88,7 +88,7 @@ class ScopeGuard:
         changed = await in_thread(lambda: desk.touched(str(made["begun"]), str(made["state"])))
         refused = desk.refused([item.path for item in changed])
         if refused:
-            return Verdict("reject", guard.name, "\n".join(refused[:20]))
+            return Verdict("reject", guard.name, "\n".join(list(refused.values())[:20]))
         return Verdict("accept", guard.name)
 
 

@@ -92,7 +92,13 @@ async def history_cases(
 
     With `names`, only commits that are called so.
     """
-    for commit, parent, words in await in_thread(lambda: _commits(wanted)):
+    commits = await in_thread(lambda: _commits(wanted))
+    for name in dict.fromkeys((*(wanted.issues or ()), *names)):
+        if not any(commit.startswith(name) for commit, _, _ in commits):
+            yield name, f"it is none of the newest {_LOOKED_AT} commits with one parent"
+    for commit, parent, words in commits:
+        if wanted.issues is not None and _issue(wanted, commit) is None:
+            continue
         if names and not commit.startswith(tuple(names)):
             continue
         found = await in_thread(partial(_case, wanted, commit, parent, words))
@@ -151,8 +157,6 @@ def _commits(wanted: Wanted) -> list[tuple[str, str, str]]:
         commit, *parents = names.split()
         if len(parents) == 1:
             found.append((commit, parents[0], message.strip()))
-    if wanted.issues is not None:
-        return [row for row in found if _issue(wanted, row[0]) is not None]
     return found
 
 
