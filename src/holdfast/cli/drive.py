@@ -62,6 +62,11 @@ def where_of(given: Mapping[str, object]) -> Where:
     return "ray" if given.get("executor") == "ray" else ""
 
 
+def as_begun(state: State, given: Mapping[str, object]) -> dict[str, object]:
+    """The options of a command that goes on with a run: unless they say otherwise, where it began."""
+    return {**given, "executor": given.get("executor") or state.options.executor}
+
+
 def wishes_of(
     where: Place, store: Store, settings: Settings, given: Mapping[str, object], agreed: Agreed
 ) -> wire.Wishes:

@@ -14,10 +14,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from holdfast.errors import AttemptError, HoldfastError
+from holdfast.errors import AttemptError, EditError, IntegrityError, StoreError
 from holdfast.executors.answer import Changes, unpack_answer
 from holdfast.executors.identity import files_of
-from holdfast.executors.local import LocalExecutor
+from holdfast.executors.local import LocalExecutor, crashed
 from holdfast.executors.parcel import Get, Put, Wish, lay, pack
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
@@ -75,15 +75,19 @@ class Elsewhere:
                 return (await self._sent(job, guarded=True))[0]
             except AttemptError as error:
                 return Outcome("lost", error.reason, feedback=error.message, log=error.log)
+            except (IntegrityError, StoreError, EditError):  # not the step's doing, as its file is
+                raise
+            except Exception as error:  # noqa: BLE001 - the boundary, as on the other side
+                return crashed(error)
         return await self._local.run_with(job, partial(self._made, job))
 
     async def close(self) -> None:
         try:
             if self._carrier is not None:
-                with suppress(HoldfastError):  # it was told when it was to be used
-                    carrier = await self._carrier
+                await asyncio.wait({self._carrier})
+                if self._carrier.exception() is None:  # else that was said when it was needed
                     loop = asyncio.get_running_loop()
-                    await loop.run_in_executor(self._thread, carrier.close)
+                    await loop.run_in_executor(self._thread, self._carrier.result().close)
         finally:
             self._thread.shutdown(wait=False)
             await self._local.close()
