@@ -16,7 +16,7 @@ from typing import Protocol
 
 from holdfast.errors import AttemptError, EditError, IntegrityError, StoreError
 from holdfast.executors.answer import Changes, unpack_answer
-from holdfast.executors.identity import files_of
+from holdfast.executors.identity import files_of, has_guards
 from holdfast.executors.local import LocalExecutor, crashed
 from holdfast.executors.parcel import Get, Put, Wish, lay, pack
 from holdfast.model.digest import Json
@@ -93,13 +93,18 @@ class Elsewhere:
             await self._local.close()
 
     async def _sent(self, job: Job, *, guarded: bool) -> tuple[Outcome, Changes]:
-        code = files_of(self._local.identity(job.step, job.root))
-        parcel = pack(job, code, self._wish, self._put, guarded=guarded)
+        parcel = pack(job, self._code(job), self._wish, self._put, guarded=guarded)
         if self._carrier is None:
             loop = asyncio.get_running_loop()
             self._carrier = asyncio.ensure_future(loop.run_in_executor(self._thread, self._make))
         carrier = await asyncio.shield(self._carrier)
         return unpack_answer(await carrier.carry(parcel, job), self._get)
+
+    def _code(self, job: Job) -> set[str]:
+        """The files of the project that lie not in the folder: modules, and schemas of guards."""
+        if job.step.uses == "shell" and not has_guards(job.step):
+            return set()
+        return files_of(self._local.identity(job.step, job.root))
 
     async def _made(self, job: Job) -> Candidate:
         """What the far side generated, with its folder as it was left there."""

@@ -32,6 +32,7 @@ from holdfast.model.digest import Digest, canonical, digest_bytes
 from holdfast.ports import Job, Outcome
 from holdfast.process.inside import SpecialFileError, open_regular
 from holdfast.process.removal import discard_folder
+from holdfast.process.room import private_folder
 
 MOST_ROOTS = 16
 
@@ -84,8 +85,7 @@ class Far:
         key, confined = object(), False
         room = self._rooms.take(key)
         try:
-            folder = os.path.join(room, "work")
-            os.mkdir(folder)
+            folder = private_folder(room, "work")
             lay(folder, parcel.files, self._get)
             root = self._root(parcel.code)
             job = parcel.job(self._get, folder, root, room, say if parcel.listens else None)

@@ -12,9 +12,9 @@ import asyncio
 import logging
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import ray
 from ray import ObjectRefGenerator
@@ -36,6 +36,13 @@ _OF_RAY = frozenset({"CPU", "GPU", "object_store_memory"})  # what it asks for b
 _OBJECTS = 80 * 2**20  # bytes; nothing of ours is in there
 
 Task = Callable[[str, bytes], Iterator[Item]]
+
+
+class Remote(Protocol):
+    """A task as Ray begins it."""
+
+    def remote(self, location: str, parcel: bytes, /) -> object:
+        """Begin it."""
 
 
 class Site(NamedTuple):
@@ -63,10 +70,11 @@ class RayCarrier:
             self._start()
         worker._worker_logs_enabled = False  # noqa: SLF001 - or Ray prints what happens to nodes on stdout
         self._task = ray.remote(task)
+        self._tasks: dict[Hashable, Remote] = {}
         self._offers = cast("Mapping[str, float]", ray.cluster_resources())  # type: ignore[no-untyped-call]  # of Ray
 
     async def carry(self, parcel: bytes, job: Job) -> bytes:
-        task = self._task.options(**self._wants(job.step))
+        task = self._task_for(job.step)
         stream = cast("ObjectRefGenerator[Item]", task.remote(self._site.location, parcel))
         listen = job.on_output or _nobody
         try:
@@ -93,23 +101,27 @@ class RayCarrier:
         if self._folder:
             discard_folder(self._folder)
 
-    def _wants(self, step: Step) -> dict[str, object]:
-        """What a step asks of the node that runs it."""
+    def _task_for(self, step: Step) -> Remote:
+        """The task with what a step asks of the node that runs it; many ask for the same."""
         takes = step.resources
         named = takes.keys() & self._offers.keys() - OF_MACHINES - _OF_RAY
         custom: dict[str, float] = {name: takes[name] for name in sorted(named)}
         if step.runs_on:
             custom[RUNS_ON + step.runs_on] = _A_LITTLE
-        return {
-            "name": step.id,
-            "num_returns": "streaming",
-            "max_retries": 0,
-            "retry_exceptions": False,
-            "num_cpus": takes.get("cpus", 1),
-            "num_gpus": takes.get("gpus", 0),
-            "memory": takes.get("memory"),
-            "resources": custom,
-        }
+        machine = (takes.get("cpus", 1), takes.get("gpus", 0), takes.get("memory"))
+        key = (*machine, *custom.items())
+        if key not in self._tasks:
+            cpus, gpus, memory = machine
+            self._tasks[key] = self._task.options(
+                num_returns="streaming",
+                max_retries=0,
+                retry_exceptions=False,
+                num_cpus=cpus,
+                num_gpus=gpus,
+                memory=memory,
+                resources=custom,
+            )
+        return self._tasks[key]
 
     async def _end(self, stream: ObjectRefGenerator[Item], job: Job) -> None:
         """Until nothing of the attempt runs any more."""
