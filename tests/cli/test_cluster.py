@@ -213,6 +213,15 @@ def test_an_address_that_cannot_be_used_is_refused(project: Project) -> None:
     assert "no run" in project.refused(2, "status")
 
 
+def test_without_a_cluster_a_step_that_is_for_others_runs_here_in_a_directory_of_its_own(
+    project: Project,
+) -> None:
+    project.plan({"a": {"shell": "pwd; echo a > a.txt", "runs_on": "lab"}})
+    said = project.ok("run").err
+    assert "'a' is for 'lab' and runs on this machine all the same" in said
+    assert not project.has("a.txt")
+
+
 def test_where_a_step_cannot_leave_check_says_so(project: Project) -> None:
     project.plan({"a": {"shell": "echo a", "workspace": "shared", "runs_on": "lab"}})
     said = project.ok("check")
