@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 import holdfast
+from tests.cluster import ENVIRONMENT, Cluster, shared
 from tests.crash.report import Report
 from tests.postgres import Server, server
 from tests.soak import Soak
@@ -53,6 +54,17 @@ def sweep(record_property: Callable[[str, object], None]) -> Callable[[Report], 
         print(report.line())
 
     return record
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A Ray cluster, which all test processes of a session share."""
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    with pytest.MonkeyPatch.context() as patch, shared(folder) as found:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)  # read when Ray is loaded
+        yield found
 
 
 @pytest.fixture

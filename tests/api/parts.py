@@ -28,7 +28,14 @@ def plain(given: Any, other: Any = None) -> str:
     return f"{given}{other}"
 
 
-@step(guards=[good, {"regex": {"pattern": "a+"}}, "human"], retries=3, timeout="90s", env=["HOME"])
+@step(
+    guards=[good, {"regex": {"pattern": "a+"}}, "human"],
+    retries=3,
+    timeout="90s",
+    env=["HOME"],
+    runs_on="lab",
+    resources={"memory": "1GB"},
+)
 def typed(given: Any, other: Any = None) -> Facts:
     return {"facts": [Fact(str(given))]}
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine.rooms import Rooms
 
-FOLDERS = {"home", "tmp", "inputs", "with", "add"}
+FOLDERS = {"home", "tmp", "inputs", "with", "add", "work"}
 
 
 def files(room: str) -> set[str]:

@@ -44,6 +44,8 @@ class Wishes(TypedDict, total=False):
     record       a directory to which answers of models are written
     network      let commands reach the network
     sandbox      False lets commands read, write and reach whatever this program can
+    executor     "local", or "ray" for what can leave this machine
+    address      of the Ray cluster, like HOST:6379; without it one is started for the run
     provider     "recorded": nobody is asked, every answer comes from the directory `recorded`
     """
 
@@ -58,6 +60,8 @@ class Wishes(TypedDict, total=False):
     max_cost: float | None
     max_cost_usd: float | None
     record: str | None
+    executor: Literal["local", "ray"]
+    address: str
     network: bool
     sandbox: bool
     provider: Literal["recorded"] | None
@@ -215,6 +219,8 @@ def run_ready(
             network=wishes.get("network", False),
             sandbox=wishes.get("sandbox", True),
             written_here=wishes.get("trust") is None,
+            executor=options.executor,
+            address=wishes.get("address", ""),
         )
         world = wire.world_for(plan, root, location, opened, asked)
         repeated = wire.repeat(world, plan, options)

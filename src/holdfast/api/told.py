@@ -11,7 +11,7 @@ from holdfast import wire
 from holdfast.api.ready import Ready
 from holdfast.api.stepping import StepFunction
 from holdfast.errors import UsageError
-from holdfast.model.event import Drift, Options
+from holdfast.model.event import Drift, Options, Where
 from holdfast.model.items import step_named
 from holdfast.model.plan import StepId
 
@@ -55,7 +55,16 @@ def options_of(ready: Ready, wishes: Mapping[str, object]) -> Options:
         on_drift=cast("Drift", wishes.get("on_drift", "adopt")),
         joined=wire.is_shared(ready.location(cast("str | None", wishes.get("store")))),
         max_cost=wire.market.cost_bound(ready.root, ready.plan, bound),
+        executor=where_of(wishes),
     )
+
+
+def where_of(wishes: Mapping[str, object]) -> Where:
+    """Where steps run that can leave this machine."""
+    said = wishes.get("executor", "local")
+    if said not in {"local", "ray"}:
+        raise UsageError(f"executor is '{said}'", hint="'local' or 'ray'")
+    return "ray" if said == "ray" else ""
 
 
 def named(step: Named) -> str:

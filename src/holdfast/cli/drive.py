@@ -62,6 +62,11 @@ def where_of(given: Mapping[str, object]) -> Where:
     return "ray" if given.get("executor") == "ray" else ""
 
 
+def as_begun(state: State, given: Mapping[str, object]) -> dict[str, object]:
+    """The options of a command that goes on with a run: unless they say otherwise, where it began."""
+    return {**given, "executor": given.get("executor") or state.options.executor}
+
+
 def wishes_of(
     where: Place, store: Store, settings: Settings, given: Mapping[str, object], agreed: Agreed
 ) -> wire.Wishes:
@@ -119,11 +124,22 @@ def once(
         world = wire.world_for(drive.plan, root, location, drive.store, wishes)
         repeated = None if repeat is None else repeat(world)
         if repeated is None:
+            _say_here(drive.plan, wishes)
             state = wire.drive(lambda: _begun(begin(world), tell), signals=True, world=world)
         else:
             state = _told(repeated, tell)
     reminders.again()
     return state
+
+
+def _say_here(plan: Plan, wishes: wire.Wishes) -> None:
+    """Who wants a step to run elsewhere should know that it does not."""
+    named = [step for step in plan.steps.values() if step.runs_on and step.can_leave]
+    if named and not wishes.executor:
+        wishes.say(
+            f"'{named[0].id}' is for '{named[0].runs_on}' and runs on this machine all the same;"
+            " hint: --executor ray"
+        )
 
 
 def _check_ticket(drive: Drive) -> None:

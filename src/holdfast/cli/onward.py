@@ -11,6 +11,7 @@ from holdfast.cli.add import await_answer
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import consent_to, who
 from holdfast.cli.consent import agreed_with, said_of_money
+from holdfast.cli.drive import as_begun
 from holdfast.cli.driving import agree_again, drive, max_cost, run_options
 from holdfast.cli.gates import is_paid
 from holdfast.cli.place import (
@@ -69,7 +70,7 @@ def replay(
     return drive(
         where,
         state.plan,
-        manner,
+        as_begun(state, manner),
         agreed,
         lambda world: resume_run(world, state.run, only=failed, max_cost=raised),
     )
@@ -131,7 +132,7 @@ def skip(
         _ask_to_skip(world.store, state, step_id, because)
         return resume_run(world, state.run, only=(), max_cost=raised)
 
-    return drive(where, state.plan, manner, agreed, begin)
+    return drive(where, state.plan, as_begun(state, manner), agreed, begin)
 
 
 def _ask_to_skip(store: Store, state: State, step_id: StepId, because: str) -> int:

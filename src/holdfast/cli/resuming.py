@@ -12,7 +12,7 @@ from holdfast import wire
 from holdfast.cli.additions import taken_up
 from holdfast.cli.again import again
 from holdfast.cli.consent import consent_within
-from holdfast.cli.drive import manner_of
+from holdfast.cli.drive import as_begun, manner_of, where_of
 from holdfast.cli.driving import (
     agree_again,
     check_trust,
@@ -106,7 +106,11 @@ def resume(
     _say_edited(where, state)
     agreed = consent_within(where, state, state.steps.keys() - left, manner)
     return drive(
-        where, state.plan, manner, agreed, lambda world: resume_run(world, found, max_cost=raised)
+        where,
+        state.plan,
+        as_begun(state, manner),
+        agreed,
+        lambda world: resume_run(world, found, max_cost=raised),
     )
 
 
@@ -176,7 +180,7 @@ def retry(
         return drive(
             where,
             state.plan,
-            manner,
+            as_begun(state, manner),
             agreed,
             lambda world: resume_run(world, found, only=named, asked=named, max_cost=raised),
         )
@@ -187,6 +191,7 @@ def retry(
     options = Options(
         force_steps=forced_steps(where, loaded, [step_id]),
         max_cost=max_cost(where, loaded.plan, manner),
+        executor=where_of(manner),
     )
     provide(where, loaded, options, cast("int | None", manner["max_cost"]))
     given = consent(where, loaded, options, manner)

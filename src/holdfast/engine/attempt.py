@@ -146,7 +146,7 @@ class Bench:
             worktree.settle()
             return worktree.folder
         folder = os.path.join(room, "work")
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)
         self._layer.scratch(step, folder, seen)
         if kept is not None:
             lay_out(folder, step, kept)

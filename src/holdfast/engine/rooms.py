@@ -15,7 +15,7 @@ from collections.abc import Collection, Hashable
 
 from holdfast.process.removal import discard_folder, remove_folder
 
-_LASTING = ("home", "tmp", "inputs", "with", "add")  # what every attempt has
+_LASTING = ("home", "tmp", "inputs", "with", "add", "work")  # what every attempt has
 _PRIVATE = stat.S_IFDIR | 0o700
 # A directory younger than this could have changed once more without its stamp telling.
 _SETTLED_NS = 100_000_000

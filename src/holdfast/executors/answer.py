@@ -6,18 +6,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
-from holdfast.errors import BugError, HoldfastError, IntegrityError, StoreError, UsageError
+from holdfast.errors import BugError, HoldfastError, IntegrityError, StoreError
 from holdfast.executors.parcel import Get, Laid, Packer, Piece, content, laid_from, laid_json
 from holdfast.model.artifact import Call, Form, Verdict
 from holdfast.model.digest import Json, canonical
 from holdfast.ports import Candidate, File, Outcome
 
 ANSWER = "holdfast.answer/1"
-_FAULTS: dict[str, type[HoldfastError]] = {
-    "store": StoreError,
-    "integrity": IntegrityError,
-    "usage": UsageError,
-}
 
 
 class Changes(NamedTuple):
@@ -51,7 +46,7 @@ def pack_answer(outcome: Outcome, changes: Changes, packer: Packer) -> bytes:
 
 def pack_fault(error: HoldfastError) -> bytes:
     """What kept an attempt from being one, and is not the step's doing."""
-    kind = next(name for name, made in _FAULTS.items() if isinstance(error, made))
+    kind = "integrity" if isinstance(error, IntegrityError) else "store"
     return canonical(
         {"schema": ANSWER, "fault": kind, "message": error.message, "hint": error.hint or ""}
     )
@@ -63,7 +58,8 @@ def unpack_answer(answer: bytes, get: Get) -> tuple[Outcome, Changes]:
     if data["schema"] != ANSWER:
         raise BugError(f"'{data['schema']}' is no answer")
     if "fault" in data:
-        raise _FAULTS[data["fault"]](data["message"], hint=data["hint"] or None)
+        fault = IntegrityError if data["fault"] == "integrity" else StoreError
+        raise fault(data["message"], hint=data["hint"] or None)
     log = content(data["log"], get)
     made = data["candidate"]
     outcome = Outcome(

@@ -14,10 +14,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from holdfast.errors import AttemptError, HoldfastError
+from holdfast.errors import AttemptError, EditError, IntegrityError, StoreError
 from holdfast.executors.answer import Changes, unpack_answer
-from holdfast.executors.identity import files_of
-from holdfast.executors.local import LocalExecutor
+from holdfast.executors.identity import files_of, has_guards
+from holdfast.executors.local import LocalExecutor, crashed
 from holdfast.executors.parcel import Get, Put, Wish, lay, pack
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
@@ -83,27 +83,36 @@ class Elsewhere:
                 return (await self._sent(job, guarded=True))[0]
             except AttemptError as error:
                 return Outcome("lost", error.reason, feedback=error.message, log=error.log)
+            except (IntegrityError, StoreError, EditError):  # not the step's doing, as its file is
+                raise
+            except Exception as error:  # noqa: BLE001 - the boundary, as on the other side
+                return crashed(error)
         return await self._local.run_with(job, partial(self._made, job))
 
     async def close(self) -> None:
         try:
             if self._carrier is not None:
-                with suppress(HoldfastError):  # it was told when it was to be used
-                    carrier = await self._carrier
+                await asyncio.wait({self._carrier})
+                if self._carrier.exception() is None:  # else that was said when it was needed
                     loop = asyncio.get_running_loop()
-                    await loop.run_in_executor(self._thread, carrier.close)
+                    await loop.run_in_executor(self._thread, self._carrier.result().close)
         finally:
             self._thread.shutdown(wait=False)
             await self._local.close()
 
     async def _sent(self, job: Job, *, guarded: bool) -> tuple[Outcome, Changes]:
-        code = files_of(self._local.identity(job.step, job.root))
-        parcel = pack(job, code, self._wish, self._put, guarded=guarded)
+        parcel = pack(job, self._code(job), self._wish, self._put, guarded=guarded)
         if self._carrier is None:
             loop = asyncio.get_running_loop()
             self._carrier = asyncio.ensure_future(loop.run_in_executor(self._thread, self._make))
         carrier = await asyncio.shield(self._carrier)
         return unpack_answer(await carrier.carry(parcel, job), self._get)
+
+    def _code(self, job: Job) -> set[str]:
+        """The files of the project that lie not in the folder: modules, and schemas of guards."""
+        if job.step.uses == "shell" and not has_guards(job.step):
+            return set()
+        return files_of(self._local.identity(job.step, job.root))
 
     async def _made(self, job: Job) -> Candidate:
         """What the far side generated, with its folder as it was left there."""

@@ -31,6 +31,10 @@ from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Digest, canonical, digest_bytes
 from holdfast.ports import Job, Outcome
 from holdfast.process.inside import SpecialFileError, open_regular
+from holdfast.process.removal import discard_folder
+from holdfast.process.room import private_folder
+
+MOST_ROOTS = 16
 
 Say = Callable[[str, bytes], None]
 
@@ -46,7 +50,10 @@ class Rooms(Protocol):
 
 
 class Far:
-    """Carries out parcels. `executor` gives who runs attempts on the terms that somebody wishes for."""
+    """Carries out parcels, one at a time.
+
+    `executor` gives who runs attempts on the terms that somebody wishes for.
+    """
 
     def __init__(
         self,
@@ -62,6 +69,7 @@ class Far:
         self._get = get
         self._put = put
         self._roots: dict[Digest, str] = {}
+        self._made = 0
 
     async def attempt(self, parcel: bytes, say: Say) -> bytes:
         """The answer to a parcel; `say` gets what the step says meanwhile.
@@ -77,8 +85,7 @@ class Far:
         key, confined = object(), False
         room = self._rooms.take(key)
         try:
-            folder = os.path.join(room, "work")
-            os.mkdir(folder)
+            folder = private_folder(room, "work")
             lay(folder, parcel.files, self._get)
             root = self._root(parcel.code)
             job = parcel.job(self._get, folder, root, room, say if parcel.listens else None)
@@ -95,16 +102,25 @@ class Far:
             return pack_answer(outcome, changes, packer)
         finally:
             self._rooms.leave(key, again=confined)
+            if not confined or len(self._roots) > MOST_ROOTS:
+                self._forget_roots()
 
     def _root(self, code: tuple[Laid, ...]) -> str:
         """A directory with these files of the project."""
         name = digest_bytes(canonical([laid_json(laid) for laid in code]))
         if name not in self._roots:
-            place = os.path.join(self._place, f"root-{name[:16]}")
-            os.makedirs(place, exist_ok=True)
+            self._made += 1
+            place = os.path.join(self._place, f"root.{self._made}")
+            os.mkdir(place)
             lay(place, code, self._get)
             self._roots[name] = place
         return self._roots[name]
+
+    def _forget_roots(self) -> None:
+        """They are too many, or somebody could have changed them."""
+        for place in self._roots.values():
+            discard_folder(place)
+        self._roots = {}
 
 
 def _unguarded(job: Job) -> Job:

@@ -67,7 +67,7 @@ class LocalExecutor:
         except (IntegrityError, StoreError):  # not the step's doing: the engine must stop
             raise
         except Exception as error:  # noqa: BLE001 - the boundary
-            return _crashed(error)
+            return crashed(error)
         if candidate is None:
             return None
         if len(candidate.content) > MAX_ARTIFACT_BYTES:
@@ -96,7 +96,7 @@ class LocalExecutor:
         except (IntegrityError, StoreError):  # not the step's doing: the engine must stop
             raise
         except Exception as error:  # noqa: BLE001 - the boundary
-            return _crashed(error)
+            return crashed(error)
         outcome = _too_large(candidate) or await self._judge(job, candidate)
         is_good = outcome.verified or outcome.ended == "asked"
         changed = before.changed(self._judged_by(job)) if is_good else ()
@@ -132,7 +132,7 @@ class LocalExecutor:
             except (IntegrityError, StoreError):  # as above
                 raise
             except Exception as error:  # noqa: BLE001 - the boundary
-                return _crashed(error, candidate)
+                return crashed(error, candidate)
             if verdict.call == "ask":  # the others first: nobody is asked about what they refuse
                 asks += verdict.asks
             elif not verdict.passed:
@@ -210,7 +210,7 @@ def _without_candidate(error: AttemptError) -> Outcome:
     return Outcome("failed", error.reason, feedback=error.message, log=error.log)
 
 
-def _crashed(error: Exception, candidate: Candidate | None = None) -> Outcome:
+def crashed(error: Exception, candidate: Candidate | None = None) -> Outcome:
     """The attempt failed over an exception; a machine that refuses everybody is not the step's doing."""
     if (fault := outside_fault(error)) is not None:
         raise fault from error

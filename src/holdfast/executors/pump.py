@@ -17,16 +17,22 @@ Item = tuple[Said, bytes]  # what was said, and the answer once it is there
 Work = Callable[[Callable[[str, bytes], None]], Coroutine[None, None, bytes]]
 
 
-def pumped(runner: asyncio.Runner, work: Work) -> Iterator[Item]:
+class OrphanedError(Exception):
+    """Nobody waits for the attempt any more; it was ended."""
+
+
+def pumped(runner: asyncio.Runner, work: Work, orphaned: Callable[[], bool]) -> Iterator[Item]:
     """Run to the end; whoever breaks this off, by an exception too, ends the attempt first."""
     outbox = _Outbox()
     task = runner.get_loop().create_task(work(outbox.add))
     try:
         while True:
-            runner.run(_until(task, outbox))
+            runner.run(_until(task, outbox, orphaned))
             if task.done():
                 yield outbox.take(), task.result()
                 return
+            if orphaned():
+                raise OrphanedError
             yield outbox.take(), b""
     finally:
         if not task.done():
@@ -34,12 +40,10 @@ def pumped(runner: asyncio.Runner, work: Work) -> Iterator[Item]:
             runner.run(_ended(task))
 
 
-async def _until(task: asyncio.Task[bytes], outbox: _Outbox) -> None:
-    """Until it has ended, or somebody should hear something."""
-    while not task.done():
+async def _until(task: asyncio.Task[bytes], outbox: _Outbox, orphaned: Callable[[], bool]) -> None:
+    """Until it has ended, or somebody should hear something, or there is nobody."""
+    while not (task.done() or outbox.said or orphaned()):
         await asyncio.wait({task}, timeout=MOMENT)
-        if outbox.said:
-            return
 
 
 async def _ended(task: asyncio.Task[bytes]) -> None:

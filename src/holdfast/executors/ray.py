@@ -12,17 +12,18 @@ import asyncio
 import logging
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import ray
 from ray import ObjectRefGenerator
+from ray._private import worker
 from ray.exceptions import RayError, RayTaskError
 
-from holdfast.errors import AttemptError, StoreError, UsageError
+from holdfast.errors import AttemptError, StoreError
 from holdfast.executors.pump import Item
-from holdfast.model.plan import Step
+from holdfast.model.plan import OF_MACHINES, Step
 from holdfast.ports import Job
 from holdfast.process.removal import discard_folder
 from holdfast.process.run import sweep
@@ -30,9 +31,18 @@ from holdfast.process.run import sweep
 GRACE = 3.0  # seconds for a task to end what it started
 FORCED = 30.0  # seconds until a killed worker must be known to be gone
 RUNS_ON = "runs_on:"  # what a node offers whose name a step asks for
+_A_LITTLE = 0.001  # of such a name: it says where, not how much
+_OF_RAY = frozenset({"CPU", "GPU", "object_store_memory"})  # what it asks for by other words
 _OBJECTS = 80 * 2**20  # bytes; nothing of ours is in there
 
 Task = Callable[[str, bytes], Iterator[Item]]
+
+
+class Remote(Protocol):
+    """A task as Ray begins it."""
+
+    def remote(self, location: str, parcel: bytes, /) -> object:
+        """Begin it."""
 
 
 class Site(NamedTuple):
@@ -58,11 +68,13 @@ class RayCarrier:
         else:
             say("starting a Ray cluster on this machine")
             self._start()
+        worker._worker_logs_enabled = False  # noqa: SLF001 - or Ray prints what happens to nodes on stdout
         self._task = ray.remote(task)
+        self._tasks: dict[Hashable, Remote] = {}
         self._offers = cast("Mapping[str, float]", ray.cluster_resources())  # type: ignore[no-untyped-call]  # of Ray
 
     async def carry(self, parcel: bytes, job: Job) -> bytes:
-        task = self._task.options(**self._wants(job.step))
+        task = self._task_for(job.step)
         stream = cast("ObjectRefGenerator[Item]", task.remote(self._site.location, parcel))
         listen = job.on_output or _nobody
         try:
@@ -76,7 +88,7 @@ class RayCarrier:
             await asyncio.shield(self._end(stream, job))
             raise
         except RayTaskError as error:
-            raise UsageError(
+            raise StoreError(
                 f"the Ray cluster cannot run attempts: {_last_line(error)}",
                 hint="install the same version of holdfast on all of its nodes",
             ) from error
@@ -89,19 +101,27 @@ class RayCarrier:
         if self._folder:
             discard_folder(self._folder)
 
-    def _wants(self, step: Step) -> dict[str, object]:
-        """What a step asks of the node that runs it."""
-        takes = dict(step.resources)
-        custom = {name: takes[name] for name in takes if name in self._offers}
-        return {
-            "num_returns": "streaming",
-            "max_retries": 0,
-            "retry_exceptions": False,
-            "num_cpus": takes.get("cpus", 1),
-            "num_gpus": takes.get("gpus", 0),
-            "memory": takes.get("memory"),
-            "resources": custom,
-        }
+    def _task_for(self, step: Step) -> Remote:
+        """The task with what a step asks of the node that runs it; many ask for the same."""
+        takes = step.resources
+        named = takes.keys() & self._offers.keys() - OF_MACHINES - _OF_RAY
+        custom: dict[str, float] = {name: takes[name] for name in sorted(named)}
+        if step.runs_on:
+            custom[RUNS_ON + step.runs_on] = _A_LITTLE
+        machine = (takes.get("cpus", 1), takes.get("gpus", 0), takes.get("memory"))
+        key = (*machine, *custom.items())
+        if key not in self._tasks:
+            cpus, gpus, memory = machine
+            self._tasks[key] = self._task.options(
+                num_returns="streaming",
+                max_retries=0,
+                retry_exceptions=False,
+                num_cpus=cpus,
+                num_gpus=gpus,
+                memory=memory,
+                resources=custom,
+            )
+        return self._tasks[key]
 
     async def _end(self, stream: ObjectRefGenerator[Item], job: Job) -> None:
         """Until nothing of the attempt runs any more."""
@@ -134,7 +154,7 @@ class RayCarrier:
         try:
             ray.init(address=self._site.address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, RuntimeError, ValueError, RayError) as error:
-            raise UsageError(
+            raise StoreError(
                 f"there is no Ray cluster at '{self._site.address}': {_last_line(error)}",
                 hint="with token authentication, RAY_AUTH_MODE and RAY_AUTH_TOKEN must be as there",
             ) from error
@@ -146,7 +166,7 @@ class RayCarrier:
         ]
         if others and not self._site.is_shared:
             ray.shutdown()
-            raise UsageError(
+            raise StoreError(
                 f"'{others[0]}' of the Ray cluster cannot reach the store '{self._site.location}'",
                 hint="use a postgresql:// store",
             )

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 STORE_NAME = ".holdfast"
 _BETWEEN_SEARCHES = 50_000  # objects made
 _MOST_ELSEWHERE = 256
+_IN_HAND = 4  # attempts for each processor, so that none waits for the next one
 _VERSION_AT = 60  # where a SQLite file holds the version of its tables
 
 __all__ = [
@@ -358,11 +359,11 @@ def terms_for(location: str, wishes: Wishes) -> Terms:
 
 
 def _elsewhere(plan: Plan, wishes: Wishes, parallel: int) -> int:
-    """How many attempts may be under way on other machines; who has room for them is for those to say."""
+    """How many attempts may be under way elsewhere; how many of them run there is for those to say."""
     if not wishes.executor:
         return _MOST_ELSEWHERE
-    said = wishes.parallel or plan.limits.parallel
-    return said or (_MOST_ELSEWHERE if wishes.address else parallel)
+    most = _MOST_ELSEWHERE if wishes.address else _IN_HAND * parallel
+    return plan.limits.parallel or (wishes.parallel if wishes.address else 0) or most
 
 
 def _is_free(_: Step) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.ports import Owner, Store
     from holdfast.process.terms import Terms
 
+_PATIENCE = 10.0  # seconds
 _ALONE = {  # a cluster that lives as long as a run, on this machine alone
     "RAY_AUTH_MODE": "token",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # so Ray listens on the loopback address
@@ -43,11 +45,8 @@ def ray_executor(
     say: Callable[[str], None],
 ) -> Elsewhere:
     """An executor on a Ray cluster; UsageError if that is not installed, or cannot reach the store."""
-    if address.startswith("ray://"):
-        raise UsageError(
-            f"'{address}' is the address of a Ray client server",
-            hint="give the address of the cluster itself, like HOST:6379",
-        )
+    if address:
+        _check_address(address, location)
     if not is_installed("ray"):
         raise UsageError(
             "steps on a Ray cluster need ray, which is not installed",
@@ -67,6 +66,26 @@ def ray_executor(
         return RayCarrier(site, attempt, say)
 
     return elsewhere(local, make, store, terms)
+
+
+def _check_address(address: str, location: str) -> None:
+    """See, before anything runs, that somebody answers there, and can reach the store."""
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdigit() and "/" not in host):
+        raise UsageError(
+            f"'{address}' is not the address of a Ray cluster",
+            hint="give that of the cluster itself, like HOST:6379",
+        )
+    try:
+        with socket.create_connection((host, int(port)), _PATIENCE) as line:
+            is_here = line.getsockname()[0] == line.getpeername()[0]
+    except OSError as error:
+        raise UsageError(f"nobody answers at '{address}': {error.strerror or error}") from error
+    if not (is_here or is_shared(location)):
+        raise UsageError(
+            f"the Ray cluster at '{address}' cannot reach the store '{location}' of this machine",
+            hint="use a postgresql:// store",
+        )
 
 
 @contextmanager
@@ -129,11 +148,20 @@ def elsewhere(
 
 
 def attempt(location: str, parcel: bytes) -> Iterator[Item]:
-    """What a worker of a cluster runs: one attempt, with the contents of the store at `location`."""
-    from holdfast.executors.pump import pumped
+    """What a worker of a cluster runs: one attempt, with the contents of the store at `location`.
 
-    far = far_side(location)
-    yield from pumped(_runner(), lambda say: far.attempt(parcel, say))
+    A worker whose node is given up lives on, and would go on with what is begun elsewhere by then: it ends
+    with the process that started it.
+    """
+    from holdfast.executors.pump import OrphanedError, pumped
+
+    far, above = far_side(location), os.getppid()
+    try:
+        yield from pumped(
+            _runner(), lambda say: far.attempt(parcel, say), lambda: os.getppid() != above
+        )
+    except OrphanedError:
+        os._exit(1)
 
 
 @cache
