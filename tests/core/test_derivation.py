@@ -17,7 +17,7 @@ from holdfast.core.likeness import equal
 from holdfast.core.said import Said
 from holdfast.core.told import Past, Told, past_of
 from holdfast.model.handoff import Observation, Trial
-from holdfast.model.plan import GATHER, Need, Step, StepId
+from holdfast.model.plan import GATHER, Need, RunId, Step, StepId
 from tests.core.test_ledger import alike, ledger, told
 
 
@@ -245,6 +245,29 @@ def test_a_step_that_left_the_plan_bounds_what_stands_on_it() -> None:
     assert {one.step for one in left.superseded} == {"a", "b"}
     doubted = [Said("contest", "gauge.csv", "no", place=20)]
     assert over(left.handoffs[0], said=doubted, past=past).evidence[-1].stale
+
+
+@pytest.mark.req("R128")
+@pytest.mark.parametrize("source", [IDS[0], FIRST.id, "a"])
+def test_what_a_contested_step_told_again_stands_also_if_it_counts_no_more(source: str) -> None:
+    again = told("a", place=7, observed=(Observation("rise", "gauge.csv", 0.4),))
+    word = Said("contest", "a", "misread", place=5)
+    first = replace(FIRST, handoff=replace(FIRST.handoff, observed=FIRST.handoff.observed[:1]))
+    found = over(first, concluded(source), again, NEXT, said=[word])
+    assert not found.evidence[-1].stale
+    assert sure(found.evidence[-1], found) == 0.4
+
+
+@pytest.mark.req("R124")
+def test_what_a_step_beside_told_in_the_same_run_is_not_known() -> None:
+    old, new = replace(FIRST, run=RunId("r-1")), replace(FIRST, run=RunId("r-2"), place=8)
+    seen = tuple(replace(one, confidence=0.8) for one in FIRST.handoff.observed)
+    beside = replace(new, id="h-000000000008", handoff=replace(FIRST.handoff, observed=seen))
+    every = past_of([old, beside])
+    below = replace(concluded(IDS[0], place=9), run=RunId("r-2"))
+    for steps, share in ((["syn"], 0.3), (["syn", "a"], 0.8)):
+        known = every._replace(run=RunId("r-2"), steps=[StepId(name) for name in steps])
+        assert surety(over(below, past=known)) == [share]
 
 
 @pytest.mark.req("R114", "R124", "C6")

@@ -65,6 +65,7 @@ def test_signs_numbers_and_units_tell_texts_apart(known: str, refuted: str, is_m
         ("the offset is 5", "Why do they write the offset is 5.3?", False),
         ("the offset is 5", "Why do they write the offset is 5?", True),
         ("the offset is 5", "Is it so that the offset is 5 % or more?", False),
+        ("the offset is 5", "Why do they write the offset is 5mm?", False),
         ("x > 5", "Is 2x > 5 then?", False),
         ("x > 5", "Is a + x > 5 then?", False),
         ("x > 5", "Is x > 5 then?", True),
