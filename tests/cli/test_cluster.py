@@ -103,7 +103,10 @@ def test_the_same_plan_gives_the_same_on_a_cluster(
     twin = Project(other)
     variety(project)
     variety(twin)
-    near, far = twin.run("--yes"), project.run("--yes", *cluster.words, env=HERE)
+    near, far = (
+        twin.run("--yes", "--executor", "local"),
+        project.run("--yes", *cluster.words, env=HERE),
+    )
     assert (far.code, far.states) == (near.code, near.states)
     assert far.digests == near.digests
     assert far.refs == near.refs, "where a step runs is not a part of its key"
@@ -213,11 +216,11 @@ def test_an_address_that_cannot_be_used_is_refused(project: Project) -> None:
     assert "no run" in project.refused(2, "status")
 
 
-def test_without_a_cluster_a_step_that_is_for_others_runs_here_in_a_directory_of_its_own(
+def test_a_step_that_is_for_others_runs_here_if_told_so_in_a_directory_of_its_own(
     project: Project,
 ) -> None:
     project.plan({"a": {"shell": "pwd; echo a > a.txt", "runs_on": "lab"}})
-    said = project.ok("run").err
+    said = project.ok("run", "--executor", "local").err
     assert "'a' is for 'lab' and runs on this machine all the same" in said
     assert not project.has("a.txt")
 

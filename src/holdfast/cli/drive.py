@@ -86,6 +86,7 @@ def wishes_of(
         network=bool(given.get("network")),
         sandbox=not given.get("no_sandbox"),
         executor=where_of(given),
+        here=given.get("executor") == "local",
         address=str(given.get("address") or ""),
     )
 
@@ -135,10 +136,10 @@ def once(
 def _say_here(plan: Plan, wishes: wire.Wishes) -> None:
     """Who wants a step to run elsewhere should know that it does not."""
     named = [step for step in plan.steps.values() if step.runs_on and step.can_leave]
-    if named and not wishes.executor:
+    if named and wishes.here:
         wishes.say(
             f"'{named[0].id}' is for '{named[0].runs_on}' and runs on this machine all the same;"
-            " hint: --executor ray"
+            " hint: without --executor local its workers do it"
         )
 
 

@@ -91,8 +91,8 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
         click.option(
             "--executor",
             type=click.Choice(["local", "ray"]),
-            help="Where commands and functions run: on this machine (the default), or on a Ray cluster, each "
-            "in a directory of its own.",
+            help="Where commands and functions run: all on this machine, or on a Ray cluster, each in a "
+            "directory of its own. Without this, on this machine, and with 'runs_on' by its workers.",
         ),
         click.option(
             "--address",

@@ -193,6 +193,7 @@ class Wishes:
     models: Callable[[], ChatModel] | None = None  # who is asked instead of providers
     executor: Where = ""  # where steps run that can leave this machine
     address: str = ""  # of the cluster there; without it one is started
+    here: bool = False  # also those that name the workers who are to do them
 
 
 class Fragments:
@@ -313,6 +314,8 @@ def _executor(
     local = executor_for(
         plan, wishes.functions, terms=terms, more=(wishes.generators, wishes.guards)
     )
+    if wishes.here:
+        return local
     if not wishes.executor:
         from holdfast.store.host import gone
         from holdfast.wire.remote import Watching, queue_executor
@@ -361,7 +364,7 @@ def terms_for(location: str, wishes: Wishes) -> Terms:
 def _elsewhere(plan: Plan, wishes: Wishes, parallel: int) -> int:
     """How many attempts may be under way elsewhere; how many of them run there is for those to say."""
     if not wishes.executor:
-        return _MOST_ELSEWHERE
+        return 0 if wishes.here else _MOST_ELSEWHERE
     most = _MOST_ELSEWHERE if wishes.address else _IN_HAND * parallel
     return plan.limits.parallel or (wishes.parallel if wishes.address else 0) or most
 
