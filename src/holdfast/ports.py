@@ -312,6 +312,18 @@ class Store(Facts, Protocol):
     def errands(self, engine: str | None = None, worker: str | None = None) -> Sequence[Errand]:
         """The errands of an engine, or of a worker, or all, oldest first."""
 
+    def tell(self, errand: Errand, said: Sequence[tuple[str, bytes]]) -> bool:
+        """Pass on what a step says while it runs; false, and nothing, if nobody wants it any more."""
+
+    def heard(self, errand: int, after: int = 0) -> Sequence[tuple[int, str, bytes]]:
+        """What was passed on after a number: number, stream, bytes."""
+
+    def hints(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """While it lasts, `wake` is called, from any thread, soon after others did something.
+
+        That is a hint and may be missing: whoever must know looks by himself.
+        """
+
     def call_off(self, errands: Collection[int]) -> None:
         """Let nobody take these any more; whoever has one ends it and takes it back. Its engine is ''."""
 

@@ -242,6 +242,7 @@ def test_a_store_of_an_older_format_is_read_as_it_is_and_changed_with_a_word(
 ) -> None:
     small_and_large(project)
     with project.database() as connection:
+        connection.execute("DROP TABLE said")
         connection.execute("DROP TABLE errand")
         connection.execute("ALTER TABLE blob DROP COLUMN at")
         connection.execute("ALTER TABLE run DROP COLUMN imported")

@@ -1,6 +1,7 @@
 """What every store does. A new store is one more line in `STORES`."""
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -671,6 +672,38 @@ class TestErrands:
         holder = store.holders("shop", "main")[0]
         assert store.bury(holder)
         assert list(store.errands()) == []
+
+    def test_what_a_step_says_is_heard_in_order_until_it_is_not_wanted(self, store: Store) -> None:
+        store.enter("", "queue:gpu", owner("w"))
+        number = store.post("gpu", ref("one"), "e")
+        taken = store.take_errand(["gpu"], "w")
+        assert taken is not None
+        assert store.tell(taken, [("out", b"a"), ("err", b"\0b")])
+        assert store.tell(taken, [("out", b"c")])
+        heard = store.heard(number)
+        assert [(stream, content) for _, stream, content in heard] == [
+            ("out", b"a"),
+            ("err", b"\0b"),
+            ("out", b"c"),
+        ]
+        assert [content for *_, content in store.heard(number, heard[1][0])] == [b"c"]
+        assert not store.tell(taken._replace(worker="v"), [("out", b"d")])
+        store.call_off([number])
+        assert not store.tell(taken, [("out", b"d")])
+        store.withdraw([number])
+        assert list(store.heard(number)) == []
+
+    def test_who_listens_is_woken_or_looks_himself(self, store: Store) -> None:
+        woken = threading.Event()
+        with store.hints(woken.set):
+            store.enter("", "queue:gpu", owner("w"))
+            store.post("gpu", ref("one"), "e")
+            if isinstance(store, PostgresStore):
+                for _ in range(200):  # the first may have come before anybody listened
+                    store.post("gpu", ref("one"), "e")
+                    if woken.wait(0.05):
+                        break
+                assert woken.is_set()
 
     def test_what_is_called_off_goes_or_is_known_to_its_worker(self, store: Store) -> None:
         store.enter("", "queue:gpu", owner("w"))

@@ -60,6 +60,7 @@ from holdfast.model.event import (
     StepsReopened,
 )
 from holdfast.model.plan import Step, StepId
+from holdfast.process.hints import Hints
 
 MOST_AT_ONCE = 256
 BREATH = 0.005  # seconds
@@ -517,9 +518,12 @@ class Engine:
 
     async def _pulse(self) -> None:
         """Heartbeat, the line's inbox, and steps that another engine had."""
+        hints = Hints()
         try:
             while True:
-                await asyncio.sleep(self._world.poll_seconds)
+                if self._hold.sharing:
+                    hints.listen(self._world.store.hints)
+                await hints.rest(self._world.poll_seconds)
                 await self._hold.pulse(self._scribe.writer)
                 if self._hold.others and not self._hold.sharing:
                     self._hold.sharing = True
@@ -535,3 +539,5 @@ class Engine:
         except BaseException as error:  # noqa: BLE001 - without a heart the engine is over
             self._error = error
             self._wake.set()
+        finally:
+            hints.close()

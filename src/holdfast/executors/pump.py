@@ -23,7 +23,7 @@ class OrphanedError(Exception):
 
 def pumped(runner: asyncio.Runner, work: Work, orphaned: Callable[[], bool]) -> Iterator[Item]:
     """Run to the end; whoever breaks this off, by an exception too, ends the attempt first."""
-    outbox = _Outbox()
+    outbox = Outbox()
     task = runner.get_loop().create_task(work(outbox.add))
     try:
         while True:
@@ -40,7 +40,7 @@ def pumped(runner: asyncio.Runner, work: Work, orphaned: Callable[[], bool]) -> 
             runner.run(_ended(task))
 
 
-async def _until(task: asyncio.Task[bytes], outbox: _Outbox, orphaned: Callable[[], bool]) -> None:
+async def _until(task: asyncio.Task[bytes], outbox: Outbox, orphaned: Callable[[], bool]) -> None:
     """Until it has ended, or somebody should hear something, or there is nobody."""
     while not (task.done() or outbox.said or orphaned()):
         await asyncio.wait({task}, timeout=MOMENT)
@@ -50,7 +50,7 @@ async def _ended(task: asyncio.Task[bytes]) -> None:
     await asyncio.wait({task})
 
 
-class _Outbox:
+class Outbox:
     """What was said since somebody took it."""
 
     def __init__(self) -> None:

@@ -7,15 +7,18 @@ still, the attempt is lost, and a further one is another errand. Nothing else pa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from holdfast.errors import AttemptError
 from holdfast.model.digest import Digest
 from holdfast.ports import Errand, Holder, Job, Store
+from holdfast.process.hints import Hints
 
 GRACE = 10.0  # seconds for a worker to end what was called off
 _TELL = 5  # polls
+
+Listener = Callable[[str, bytes], None]
 
 
 def queue_line(queue: str) -> str:
@@ -44,6 +47,7 @@ class QueueCarrier:
         self._say = say
         self._waiting: dict[int, asyncio.Future[Digest]] = {}
         self._queues: dict[int, str] = {}
+        self._heard: dict[int, tuple[Listener, int]] = {}  # who hears it, and up to which number
         self._looking: asyncio.Task[None] | None = None
 
     async def carry(self, parcel: bytes, job: Job) -> bytes:
@@ -51,16 +55,20 @@ class QueueCarrier:
         number = await asyncio.to_thread(self._posted, queue, parcel)
         self._waiting[number] = answer = asyncio.get_running_loop().create_future()
         self._queues[number] = queue
+        if job.on_output is not None:
+            self._heard[number] = (job.on_output, 0)
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
         try:
             report = await answer
+            self._pass_on({number: await asyncio.to_thread(self._news, number)})
             return await asyncio.to_thread(self._store.get, report)
         except asyncio.CancelledError:
             await asyncio.shield(self._called_off(number))
             raise
         finally:
             del self._waiting[number], self._queues[number]
+            self._heard.pop(number, None)
             with suppress(RuntimeError):  # the loop may be closing
                 await asyncio.to_thread(self._store.withdraw, [number])
 
@@ -72,18 +80,28 @@ class QueueCarrier:
 
     async def _look(self) -> None:
         """Look at the errands as long as somebody waits for one."""
+        hints = Hints()
+        hints.listen(self._store.hints)
+        try:
+            await self._look_on(hints)
+        finally:
+            hints.close()
+
+    async def _look_on(self, hints: Hints) -> None:
         told: set[str] = set()
         since = asyncio.get_running_loop().time()
         while self._waiting:
-            await asyncio.sleep(self._poll)
+            await hints.rest(self._poll)
+            posted = list(self._waiting.items())  # before anybody looks
             try:
                 found, dead = await asyncio.to_thread(self._seen)
+                self._pass_on(await asyncio.to_thread(self._all_news))
             except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
                 for future in self._waiting.values():
                     if not future.done():
                         future.set_exception(error)
                 return
-            for number, future in list(self._waiting.items()):
+            for number, future in posted:
                 if not future.done():
                     self._settle(found.get(number), future, dead)
             free = {one.queue for one in found.values() if one.worker is None}
@@ -96,13 +114,35 @@ class QueueCarrier:
 
     def _seen(self) -> tuple[dict[int, Errand], set[str]]:
         """Our errands, and the workers that are dead or have gone."""
-        found = {one.id: one for one in self._store.errands(self._engine)}
+        found = self._own()
         there = [h for queue in set(self._queues.values()) for h in self._holders(queue)]
         dead = self._dead(there)
         for holder in dead:
             self._store.bury(holder)
         alive = {holder.owner.engine for holder in there if holder not in dead}
-        return found, {one.worker for one in found.values() if one.worker} - alive
+        missing = {one.worker for one in found.values() if one.worker} - alive
+        return (
+            self._own() if missing else found
+        ), missing  # who left may have reported just before
+
+    def _own(self) -> dict[int, Errand]:
+        return {one.id: one for one in self._store.errands(self._engine)}
+
+    def _all_news(self) -> dict[int, Sequence[tuple[int, str, bytes]]]:
+        return {number: self._news(number) for number in list(self._heard)}
+
+    def _news(self, number: int) -> Sequence[tuple[int, str, bytes]]:
+        known = self._heard.get(number)
+        return self._store.heard(number, known[1]) if known is not None else ()
+
+    def _pass_on(self, news: Mapping[int, Sequence[tuple[int, str, bytes]]]) -> None:
+        """Let whoever looks on hear what was said, once."""
+        for number, said in news.items():
+            for place, stream, content in said:
+                listener, after = self._heard.get(number, (None, 0))
+                if listener is not None and place > after:
+                    self._heard[number] = (listener, place)
+                    listener(stream, content)
 
     def _served(self, queues: Iterable[str]) -> set[str]:
         return {queue for queue in queues if self._holders(queue)}

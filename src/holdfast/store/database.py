@@ -291,6 +291,14 @@ class Database:
         if not cursor.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall():
             cursor.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
 
+    def hint(self) -> None:
+        """Others look by themselves."""
+
+    def hints(self, wake: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+        """There are none."""
+        del wake
+        return contextlib.nullcontext()
+
     def flaws(self) -> Iterator[str]:
         """Damaged pages, lost commits, tables that are not ours."""
         if self.lost:

@@ -69,6 +69,25 @@ class Errands:
         query = f"SELECT {_COLUMNS} FROM errand WHERE {where} ORDER BY id"
         return [_from(row) for row in self._database.rows(query, tuple(wanted.values()))]
 
+    def tell(self, errand: Errand, said: Sequence[tuple[str, bytes]]) -> bool:
+        """Pass on what a step says."""
+        mine = f"SELECT engine FROM errand WHERE id = ? AND fence = ? AND worker = ?{self._database.lock}"
+
+        def work(cursor: Cursor) -> bool:
+            found = cursor.execute(mine, (errand.id, errand.fence, errand.worker)).fetchall()
+            if not found or not found[0][0]:
+                return False
+            values: list[Row] = [(errand.id, stream, content) for stream, content in said]
+            cursor.executemany("INSERT INTO said(errand, stream, content) VALUES(?, ?, ?)", values)
+            return True
+
+        return self._database.write(work)
+
+    def heard(self, errand: int, after: int) -> list[tuple[int, str, bytes]]:
+        """What was passed on after a number."""
+        query = "SELECT id, stream, content FROM said WHERE errand = ? AND id > ? ORDER BY id"
+        return cast("list[tuple[int, str, bytes]]", self._database.rows(query, (errand, after)))
+
     def call_off(self, errands: Collection[int]) -> None:
         """Remove what nobody took, and let whoever took one know."""
 

@@ -62,6 +62,7 @@ class MemoryStore:
         self._number = 0
         self._claims: dict[ClaimKey, tuple[str, int]] = {}
         self._errands: dict[int, Errand] = {}
+        self._said: dict[int, list[tuple[str, bytes]]] = {}
         self._fence = 0
         self._holds: dict[tuple[str, str, str], _Hold] = {}
         self._stats: dict[str, tuple[Stat, Digest, bool]] = {}
@@ -414,6 +415,21 @@ class MemoryStore:
     def errands(self, engine: str | None = None, worker: str | None = None) -> Sequence[Errand]:
         every = list(self._errands.values())
         return [e for e in every if engine in {None, e.engine} and worker in {None, e.worker}]
+
+    def tell(self, errand: Errand, said: Sequence[tuple[str, bytes]]) -> bool:
+        with self._lock:
+            if self._errands.get(errand.id) != errand:
+                return False
+            self._said.setdefault(errand.id, []).extend(said)
+            return True
+
+    def heard(self, errand: int, after: int = 0) -> Sequence[tuple[int, str, bytes]]:
+        said = list(self._said.get(errand, ())) if errand in self._errands else []
+        return [(n, stream, content) for n, (stream, content) in enumerate(said, 1) if n > after]
+
+    def hints(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        del wake
+        return nullcontext()
 
     def call_off(self, errands: Collection[int]) -> None:
         with self._lock:

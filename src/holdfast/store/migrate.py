@@ -24,6 +24,7 @@ hashes are raw bytes, hex only at the edge; names that repeat in every row (line
     claim     who runs which step. The fence is the row id, never given twice, and a release removes
               the row: a late owner can never match again and nothing has to be kept
     errand    attempts that an engine wants somebody else to make, until they are taken back
+    said      what such an attempt said so far, for whoever looks on
     holder    which engine says that it holds which line, and how often its heart has beaten
     stat      digests of files that were hashed before; a cache
 
@@ -113,6 +114,11 @@ CREATE TABLE errand(
 CREATE INDEX errand_free ON errand(queue, id) WHERE worker IS NULL;
 CREATE INDEX errand_engine ON errand(engine);
 CREATE INDEX errand_worker ON errand(worker);
+CREATE TABLE said(
+  id INTEGER PRIMARY KEY, errand INTEGER NOT NULL REFERENCES errand(id) ON DELETE CASCADE,
+  stream TEXT NOT NULL, content BLOB NOT NULL
+) STRICT;
+CREATE INDEX said_errand ON said(errand, id);
 """
 
 MIGRATIONS = (_FIRST, _AGES_AND_IMPORTS, _ACCEPTED_ONCE, _ERRANDS)

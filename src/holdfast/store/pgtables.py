@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 
 from holdfast.errors import (
     BugError,
@@ -59,6 +59,8 @@ _SETTINGS = {
 }
 _SYNCED = frozenset({"on", "remote_apply"})
 _CLOSED = "this store was closed"
+_BETWEEN_HINTS = 0.02  # seconds
+_LOOK = 0.5
 
 
 class Address:
@@ -153,6 +155,7 @@ class PgTables:
         self._writer: Connection[Row] | None = None
         self._reader: Connection[Row] | None = None
         self._is_steady = False
+        self._hinted = 0.0
         self.incarnation = ""
         self.blobs = ""
 
@@ -398,6 +401,43 @@ class PgTables:
         cursor.execute(
             f"SELECT setval(pg_get_serial_sequence('{table}', 'number'), {after}, false)"
         )
+
+    # hints
+
+    def hint(self) -> None:
+        """A message of its own, after the commit and not too often: it must not slow anything down."""
+        now = time.monotonic()
+        if now - self._hinted < _BETWEEN_HINTS:
+            return
+        self._hinted = now
+        with self._write_lock, contextlib.suppress(psycopg.Error):
+            if self._writer is not None and not self._writer.closed:
+                self._writer.execute("SELECT pg_notify(%s, '')", (self._channel,))
+
+    @contextlib.contextmanager
+    def hints(self, wake: Callable[[], None]) -> Iterator[None]:
+        ended = threading.Event()
+        thread = threading.Thread(target=self._listen, args=(wake, ended), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _listen(self, wake: Callable[[], None], ended: threading.Event) -> None:
+        """Pass hints on; without a connection there are none until there is one again."""
+        while not ended.is_set():
+            with contextlib.suppress(psycopg.Error, HoldfastError), self.connect() as connection:
+                connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+                while not ended.is_set():
+                    for _ in connection.notifies(timeout=_LOOK, stop_after=1):
+                        wake()
+            ended.wait(_LOOK)
+
+    @property
+    def _channel(self) -> str:
+        return f"holdfast_{self.address.schema}"
 
     # trust
 

@@ -81,6 +81,8 @@ class RelationalStore:
     def commit(self, batch: Batch, *, wait: bool = True) -> None:
         texts, small = self._prepared(batch)
         self._names.write(lambda cursor: self._apply(cursor, batch, texts, small), wait=wait)
+        if batch.released:
+            self._database.hint()
 
     def open_run(
         self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None
@@ -446,19 +448,35 @@ class RelationalStore:
     # errands
 
     def post(self, queue: str, parcel: Digest, engine: str) -> int:
-        return self._errands.post(queue, parcel, engine)
+        number = self._errands.post(queue, parcel, engine)
+        self._database.hint()
+        return number
 
     def take_errand(self, queues: Sequence[str], worker: str) -> Errand | None:
         return self._errands.take(queues, worker)
 
     def report(self, errand: Errand, report: Digest) -> bool:
-        return self._errands.report(errand, report)
+        is_told = self._errands.report(errand, report)
+        self._database.hint()
+        return is_told
+
+    def tell(self, errand: Errand, said: Sequence[tuple[str, bytes]]) -> bool:
+        is_wanted = self._errands.tell(errand, said)
+        self._database.hint()
+        return is_wanted
+
+    def heard(self, errand: int, after: int = 0) -> Sequence[tuple[int, str, bytes]]:
+        return self._errands.heard(errand, after)
+
+    def hints(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        return self._database.hints(wake)
 
     def errands(self, engine: str | None = None, worker: str | None = None) -> Sequence[Errand]:
         return self._errands.all_of(engine, worker)
 
     def call_off(self, errands: Collection[int]) -> None:
         self._errands.call_off(errands)
+        self._database.hint()
 
     def withdraw(self, errands: Collection[int]) -> None:
         self._errands.withdraw(errands)

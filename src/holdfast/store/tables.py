@@ -81,6 +81,12 @@ class Tables(Protocol):
     def count_on(self, cursor: Cursor, table: str) -> None:
         """Let the next row of a table be numbered after the last one that it has."""
 
+    def hint(self) -> None:
+        """Let others know that it may be worth to look; it need not arrive."""
+
+    def hints(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """While it lasts, be woken by others."""
+
     def check_writable(self) -> None:
         """StoreError if nothing may be written here any more."""
 

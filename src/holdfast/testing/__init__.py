@@ -260,6 +260,15 @@ class PassingStore:
     def errands(self, engine: str | None = None, worker: str | None = None) -> Sequence[Errand]:
         return self._pass("errands", lambda: self._store.errands(engine, worker))
 
+    def tell(self, errand: Errand, said: Sequence[tuple[str, bytes]]) -> bool:
+        return self._pass("tell", lambda: self._store.tell(errand, said))
+
+    def heard(self, errand: int, after: int = 0) -> Sequence[tuple[int, str, bytes]]:
+        return self._pass("heard", lambda: self._store.heard(errand, after))
+
+    def hints(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        return self._store.hints(wake)
+
     def call_off(self, errands: Collection[int]) -> None:
         self._pass("call_off", lambda: self._store.call_off(errands))
 

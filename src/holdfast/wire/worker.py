@@ -12,6 +12,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError, IntegrityError, StoreError
+from holdfast.executors.pump import MOMENT, Outbox
+from holdfast.process.hints import Hints
 
 if TYPE_CHECKING:
     from holdfast.executors.far import Far
@@ -81,7 +83,7 @@ class _Worker:
         self._owner: Owner | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._stopping = 0
-        self._woken = asyncio.Event()
+        self._hints = Hints()
         self.done = 0
 
     async def work(self) -> int:
@@ -89,9 +91,11 @@ class _Worker:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._asked_to_stop)
         self._enter()
+        self._hints.listen(self._store.hints)
         try:
             await self._rounds(loop)
         finally:
+            self._hints.close()
             for task in self._tasks.values():
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -109,9 +113,7 @@ class _Worker:
             self._end_called_off()
             if self._employment.once and not took and not self._tasks:
                 return
-            self._woken.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), self._employment.poll_seconds)
+            await self._hints.rest(self._employment.poll_seconds)
 
     def _asked_to_stop(self) -> None:
         """The first time what runs is carried out, the second time it is ended."""
@@ -120,7 +122,7 @@ class _Worker:
             self._employment.say("stopping after what runs; once more ends it now")
         for task in self._tasks.values() if self._stopping > 1 else ():
             task.cancel()
-        self._woken.set()
+        self._hints.wake()
 
     def _enter(self) -> None:
         """Say that this process is there, under a name that nobody had before."""
@@ -158,7 +160,7 @@ class _Worker:
 
     def _ended(self, number: int, _: asyncio.Task[None]) -> None:
         self._tasks.pop(number, None)
-        self._woken.set()
+        self._hints.wake()
 
     def _end_called_off(self) -> None:
         """End what its engine does not want any more, or what is not ours any more."""
@@ -174,7 +176,14 @@ class _Worker:
         say(f"took errand {errand.id} of '{errand.queue}'")
         try:
             parcel = self._store.get(errand.parcel)
-            answer = await self._far.attempt(parcel, lambda *_: None)
+            outbox = Outbox()
+            telling = asyncio.create_task(self._telling(errand, outbox))
+            try:
+                answer = await self._far.attempt(parcel, outbox.add)
+            finally:
+                telling.cancel()
+            if outbox.said:
+                self._store.tell(errand, outbox.take())
             is_theirs = self._store.report(errand, self._store.put(answer))
         except asyncio.CancelledError:
             with suppress(HoldfastError):
@@ -188,6 +197,13 @@ class _Worker:
             return
         self.done += 1
         say(f"{'did' if is_theirs else 'did in vain'} errand {errand.id}")
+
+    async def _telling(self, errand: Errand, outbox: Outbox) -> None:
+        """Pass on what the step says, a moment's worth at a time."""
+        while True:
+            await asyncio.sleep(MOMENT)
+            if outbox.said:
+                self._store.tell(errand, outbox.take())
 
 
 def queues_of(names: Sequence[str]) -> tuple[str, ...]:
