@@ -1,7 +1,8 @@
 """The far side: makes a job of a parcel again, runs it as any other here, and answers.
 
 Everything lies in a private directory of this process. What stands for the project directory holds only
-the modules and schemas that parcels brought; attempts may not write there, so it serves all with the same.
+the modules and schemas that parcels brought. Attempts in a sandbox cannot write there, so it serves all with
+the same; after one that could, nobody else begins in it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from holdfast.errors import IntegrityError, StoreError, UsageError
@@ -50,10 +51,7 @@ class Rooms(Protocol):
 
 
 class Far:
-    """Carries out parcels, one at a time.
-
-    `executor` gives who runs attempts on the terms that somebody wishes for.
-    """
+    """Carries out parcels; `executor` gives who runs attempts on the terms that somebody wishes for."""
 
     def __init__(
         self,
@@ -68,8 +66,7 @@ class Far:
         self._executor = executor
         self._get = get
         self._put = put
-        self._roots: dict[Digest, str] = {}
-        self._made = 0
+        self._roots = Roots(place, get)
 
     async def attempt(self, parcel: bytes, say: Say) -> bytes:
         """The answer to a parcel; `say` gets what the step says meanwhile.
@@ -84,11 +81,12 @@ class Far:
     async def _attempt(self, parcel: Parcel, say: Say) -> bytes:
         key, confined = object(), False
         room = self._rooms.take(key)
+        root = self._roots.take(parcel.code)
         try:
             folder = private_folder(room, "work")
             lay(folder, parcel.files, self._get)
-            root = self._root(parcel.code)
-            job = parcel.job(self._get, folder, root, room, say if parcel.listens else None)
+            on_output = say if parcel.listens else None
+            job = parcel.job(self._get, folder, root.place, room, on_output)
             executor = self._executor(parcel.wish)
             packer = Packer(self._put, parcel.secrets)
             if parcel.guarded:
@@ -101,26 +99,50 @@ class Far:
             confined = outcome.ended == "accepted" and made is not None and made.confined
             return pack_answer(outcome, changes, packer)
         finally:
+            self._roots.leave(root, again=confined)
             self._rooms.leave(key, again=confined)
-            if not confined or len(self._roots) > MOST_ROOTS:
-                self._forget_roots()
 
-    def _root(self, code: tuple[Laid, ...]) -> str:
-        """A directory with these files of the project."""
-        name = digest_bytes(canonical([laid_json(laid) for laid in code]))
-        if name not in self._roots:
+
+@dataclass(slots=True)
+class Root:
+    """A directory that stands for the project in attempts that are under way."""
+
+    key: Digest
+    place: str
+    users: int = 0
+
+
+class Roots:
+    """Directories with files of projects, each for all attempts that brought the same ones."""
+
+    def __init__(self, place: str, get: Get) -> None:
+        self._place = place
+        self._get = get
+        self._made = 0
+        self._kept: dict[Digest, Root] = {}
+
+    def take(self, code: tuple[Laid, ...]) -> Root:
+        """A directory with these files, and nothing else."""
+        key = digest_bytes(canonical([laid_json(laid) for laid in code]))
+        root = self._kept.get(key)
+        if root is None:
             self._made += 1
-            place = os.path.join(self._place, f"root.{self._made}")
-            os.mkdir(place)
-            lay(place, code, self._get)
-            self._roots[name] = place
-        return self._roots[name]
+            root = Root(key, os.path.join(self._place, f"root.{self._made}"))
+            os.mkdir(root.place)
+            lay(root.place, code, self._get)
+            self._kept[key] = root
+        root.users += 1
+        return root
 
-    def _forget_roots(self) -> None:
-        """They are too many, or somebody could have changed them."""
-        for place in self._roots.values():
-            discard_folder(place)
-        self._roots = {}
+    def leave(self, root: Root, *, again: bool) -> None:
+        """An attempt has ended; with `again` it cannot have changed anything there."""
+        root.users -= 1
+        is_kept = self._kept.get(root.key) is root
+        if is_kept and (not again or len(self._kept) > MOST_ROOTS):
+            del self._kept[root.key]
+            is_kept = False
+        if not is_kept and not root.users:
+            discard_folder(root.place)
 
 
 def _unguarded(job: Job) -> Job:
