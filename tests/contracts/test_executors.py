@@ -6,6 +6,8 @@ so nothing that must be ended from outside is asked of them.
 
 import asyncio
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
@@ -18,9 +20,10 @@ from holdfast.model.digest import Digest
 from holdfast.model.plan import Guard, Step, StepId
 from holdfast.ports import Candidate, Executor, Feedback, File, Given, Job, Outcome, Store
 from holdfast.process.terms import Terms
+from holdfast.store.host import gone, this_process
 from holdfast.store.sqlite import SqliteStore
 from holdfast.wire import executor_for
-from holdfast.wire.remote import ray_executor
+from holdfast.wire.remote import Watching, queue_executor, ray_executor
 from tests.cluster import Cluster
 
 T = TypeVar("T")
@@ -80,14 +83,18 @@ MODULE = "".join(
 class Bed:
     """One executor in one language, with a project, a store and an event loop."""
 
-    def __init__(self, folder: Path, store: Store, executor: Executor, language: str) -> None:
+    def __init__(
+        self, folder: Path, store: Store, executor: Executor, language: str, runs_on: str = ""
+    ) -> None:
         self.folder = folder
         self.store = store
         self.executor = executor
         self.language = language
+        self.runs_on = runs_on
         self.runner = asyncio.Runner()
 
     def step(self, act: str, **fields: object) -> Step:
+        fields.setdefault("runs_on", self.runs_on)
         if self.language == "shell":
             return Step(STEP, shell=ACTS[act].shell, **fields)  # type: ignore[arg-type]  # by name
         return Step(STEP, uses="python", run=(f"acts:{act}",), **fields)  # type: ignore[arg-type]
@@ -148,10 +155,34 @@ def on_ray(folder: Path, store: Store, request: pytest.FixtureRequest) -> Execut
     return ray_executor(local, store, location, TERMS, cluster.address, 2, lambda _: None)
 
 
+def by_worker(folder: Path, store: Store, request: pytest.FixtureRequest) -> Executor:
+    words = ("worker", "--queue", QUEUE, "-j", "2", "--poll", "0.05", "--beat", "0.5", "--network")
+    env = {**os.environ, "HOLDFAST_STORE": str(folder / ".holdfast")}
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *words, "--no-sandbox"],
+        cwd=folder,
+        env=env,
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+
+    def end() -> None:
+        worker.terminate()
+        worker.wait()
+
+    request.addfinalizer(end)
+    local = executor_for(None, terms=TERMS)
+    return queue_executor(
+        local, store, TERMS, Watching(this_process(), gone, 0.05, 5.0), lambda _: None
+    )
+
+
 EXECUTORS: dict[str, Make] = {
     "local": lambda *_: executor_for(None, terms=TERMS),
+    "worker": by_worker,
     "ray": on_ray,
 }
+QUEUE = "far"
 BEDS = [f"{name}-{language}" for name in EXECUTORS for language in ("shell", "python")]
 # A function starts no processes that a command does not, and what it prints comes when it has ended.
 COMMANDS = pytest.mark.parametrize(
@@ -165,7 +196,8 @@ def bed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp(name)
     project(folder)
     store = SqliteStore.open(str(folder / ".holdfast"), create=True)
-    made = Bed(folder, store, EXECUTORS[name](folder, store, request), language)
+    runs_on = QUEUE if name == "worker" else ""
+    made = Bed(folder, store, EXECUTORS[name](folder, store, request), language, runs_on)
     yield made
     made.wait(made.executor.close())
     made.runner.close()

@@ -17,6 +17,7 @@ from holdfast.process.hints import Hints
 
 GRACE = 10.0  # seconds for a worker to end what was called off
 _TELL = 5  # polls
+SECRETS = "a step that sees secrets is not left to workers: they would be written into the store"
 
 Listener = Callable[[str, bytes], None]
 
@@ -52,6 +53,8 @@ class QueueCarrier:
 
     async def carry(self, parcel: bytes, job: Job) -> bytes:
         queue = job.step.runs_on
+        if job.step.secrets:  # what goes through the store stays in it
+            raise AttemptError(SECRETS, reason="command_failed")
         number = await asyncio.to_thread(self._posted, queue, parcel)
         self._waiting[number] = answer = asyncio.get_running_loop().create_future()
         self._queues[number] = queue

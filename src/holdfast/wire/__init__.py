@@ -317,6 +317,7 @@ def _executor(
     if wishes.here:
         return local
     if not wishes.executor:
+        _refuse_secrets_elsewhere(plan)
         from holdfast.store.host import gone
         from holdfast.wire.remote import Watching, queue_executor
 
@@ -325,6 +326,17 @@ def _executor(
     from holdfast.wire.remote import ray_executor
 
     return ray_executor(local, store, location, terms, wishes.address, parallel, wishes.say)
+
+
+def _refuse_secrets_elsewhere(plan: Plan) -> None:
+    for step in plan.steps.values():
+        if step.runs_on and step.can_leave and step.secrets:
+            from holdfast.executors.queue import SECRETS
+
+            raise UsageError(
+                f"'{step.id}': {SECRETS}",
+                hint="leave out 'runs_on', or use --executor ray or local",
+            )
 
 
 def ready(root: str, plan: Plan) -> Digest | None:
