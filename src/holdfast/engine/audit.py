@@ -169,17 +169,20 @@ def _fences(
     store: Store, rows: Sequence[RunRow], readings: Mapping[RunId, Reading]
 ) -> Iterator[str]:
     """Writes that came too late: of an engine whose run, or whose claim, another one had taken."""
+    own = {
+        row.run: readings[row.run] for row in rows if not row.imported
+    }  # fences are of one store
     for row in rows:
-        if not row.imported and row.fence < readings[row.run].engines:
-            yield f"run '{row.run}': {readings[row.run].engines} engines wrote under {row.fence} fences"
+        if row.run in own and row.fence < own[row.run].engines:
+            yield f"run '{row.run}': {own[row.run].engines} engines wrote under {row.fence} fences"
     claimed = {
         (run, item.step, item.attempt): item.fence
-        for run, reading in readings.items()
+        for run, reading in own.items()
         for item in reading.claimed
     }
     yield from _late(store.artifacts(status="accepted", source="generated"), claimed)
     owners: dict[int, tuple[str, str]] = {}
-    for run, reading in readings.items():
+    for run, reading in own.items():
         for item in reading.claimed:
             if owners.setdefault(item.fence, item[:1] + item[2:3]) != (item.step, item.config_ref):
                 yield f"run '{run}': fence {item.fence} of step '{item.step}' was another step's"
@@ -208,14 +211,14 @@ def _lost(store: Store) -> Iterator[tuple[Digest, str]]:
         for digest, told in lacking(store, set(store.blobs())):
             if digest not in absent or digest in wanted:
                 yield digest, told
-        purged = _purged(store)
+        purged = purged_in(store)
         for item in store.stored():
             if item.at < purged.get(item.digest, 0) and item.digest not in wanted:
                 told = f"content '{item.digest}' was purged and is still there"
                 yield item.digest, f"{told}: holdfast purge {item.digest[:12]} --because …"
 
 
-def _purged(store: Store) -> dict[Digest, int]:
+def purged_in(store: Store) -> dict[Digest, int]:
     """When contents were purged, the last time."""
     found: dict[Digest, int] = {}
     for journal in store.journals():

@@ -10,6 +10,7 @@ from holdfast.core.refs import Upstream, refs_of
 from holdfast.core.state import State
 from holdfast.core.views import artifacts_of, person_row
 from holdfast.engine.journals import read_state
+from holdfast.engine.words import doubted
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.event import Recorded, Reused
@@ -21,6 +22,7 @@ from holdfast.model.line import (
     StepAccepted,
     StepAmended,
     StepUndone,
+    StoodThen,
     Withdrawn,
 )
 from holdfast.model.plan import RunId, StepId
@@ -56,16 +58,67 @@ def rebuilt_index(store: Facts) -> list[Artifact]:
     gone: Gone = {}
     for found in _said(store, rows, gone):
         keep(found, known)
+    brought = _brought(store)
     for row in rows:
-        journal, among = f"run:{row.run}", {} if row.imported else known
-        for seq, artifact in artifacts_of(store.read(journal), _origin(store, row, among, gone)):
-            source = replace(artifact, source="imported") if row.imported else artifact
-            keep(Placed((row.number, seq), journal, seq, source), among)
+        journal, came = f"run:{row.run}", brought.get(row.run)
+        among: _Known = {} if row.imported else known
+        origin = _origin(store, row, among, gone) if came is None else _stood(row, came)
+        barred = frozenset(came.barred if came is not None else ())
+        for seq, artifact in artifacts_of(store.read(journal), origin):
+            counts = came is not None and artifact.source == "generated"
+            if not row.imported or (counts and doubted(artifact) not in barred):
+                keep(Placed((row.number, seq), journal, seq, artifact), known)
+            else:
+                history = replace(artifact, source="imported")
+                keep(Placed((row.number, seq), journal, seq, history), among)
     placed.sort(key=lambda found: found.place)
     return [
         replace(row, status="withdrawn") if _row_key(row) in gone else row
         for row in _without_purged(store, placed)
     ]
+
+
+def _brought(store: Facts) -> dict[RunId, RunImported]:
+    """The runs that a person brought from another store: what they made counts here."""
+    came = {
+        event.run: event
+        for journal in store.journals()
+        if journal.startswith("line:")
+        for _, _, event in store.read(journal)
+        if isinstance(event, RunImported)
+    }
+    return {run: event for run, event in came.items() if event.store}
+
+
+def _stood(run: RunRow, came: RunImported) -> Callable[[int, Reused], Artifact | None]:
+    """Which row a reuse by content stood on where the run comes from."""
+    known = {(one.step, one.config_ref, one.digest): one for one in came.stood}
+
+    def origin(_: int, item: Reused) -> Artifact | None:
+        one = known.get((item.step, item.config_ref, item.digest))
+        return None if one is None else stood_row(run, one)
+
+    return origin
+
+
+def stood_row(run: RunRow, one: StoodThen) -> Artifact:
+    """The row of a reuse by content that was brought."""
+    return Artifact(
+        project=run.project,
+        line=run.line,
+        step=one.step,
+        config_ref=one.config_ref,
+        input_ref=one.input_ref,
+        own_ref=one.own_ref,
+        digest=one.digest,
+        status="accepted",
+        source="generated",
+        run=run.run,
+        attempt=0,
+        form=one.form,
+        verified=one.verified,
+        at=one.made_at,
+    )
 
 
 def _row_key(row: Artifact) -> tuple[str, str, StepId, Withdrawn]:
@@ -85,10 +138,13 @@ def _said(store: Facts, rows: Sequence[RunRow], gone: Gone) -> Iterator[Placed]:
         number = {row.run: row.number for row in rows}
         number |= {e.run: e.number for _, _, e in events if isinstance(e, RunCollected)}
         project, line = _owner(events, owners)
+        latest: Spot = (0, 0.0)  # the end of the last run that was brought
         for recorded in events:
             event = recorded.event
+            if isinstance(event, RunImported):
+                latest = max(latest, (number.get(event.run, 0), event.last + 0.5))
             if isinstance(event, StepAmended | StepAccepted | StepUndone):
-                place = (number.get(event.after_run, 0), event.after_seq + 0.5)
+                place = max(latest, (number.get(event.after_run, 0), event.after_seq + 0.5))
                 if isinstance(event, StepUndone):
                     gone.update({(project, line, event.step, row): place for row in event.rows})
                     continue
