@@ -188,8 +188,9 @@ def _lost(made: Handover) -> list[str]:
 
 def _one(store: Store, run: str) -> Selection:
     row = next(row for row in store.runs(imported=True) if row.run == run)
-    found = leaving(store, row, Names(store, set(store.blobs())))
     journals = [f"run:{row.run}"]
+    said = RunImported(row.run, *store.end(journals[0]), "")
+    found = leaving(store, Names(store, set(store.blobs())), said)
     return Selection("run", [row], journals, found.contents, found.absent, found.line)
 
 

@@ -140,7 +140,8 @@ def _carry(where: Place, way: Way, *, dry: bool, as_json: bool) -> int:
         left = (*homeless, *found.left_out)
         if not as_json:
             _announce(way, found, names, dry=dry)
-        brought = [] if dry else _bring(source, way, found.parcels, quiet=as_json)
+        hidden = where.hidden(source)()
+        brought = [] if dry else _bring(source, way, found.parcels, hidden, quiet=as_json)
     finally:
         source.close()
     if as_json:
@@ -180,7 +181,9 @@ def _wanted(where: Place, source: Store, way: Way) -> tuple[list[RunRow], list[L
     return [row for row in rows if row.project], [LeftOut(r, "has no project") for r in homeless]
 
 
-def _bring(source: Store, way: Way, parcels: Sequence[Parcel], *, quiet: bool) -> list[Parcel]:
+def _bring(
+    source: Store, way: Way, parcels: Sequence[Parcel], hidden: Sequence[str], *, quiet: bool
+) -> list[Parcel]:
     """Bring one after the other, each whole; says how far it is."""
     if not parcels:
         return []
@@ -195,7 +198,7 @@ def _bring(source: Store, way: Way, parcels: Sequence[Parcel], *, quiet: bool) -
 
     try:
         for parcel in parcels:
-            if bring(source, target, parcel, wire.now_ms, sent):
+            if bring(source, target, parcel, wire.now_ms, sent, hidden):
                 brought.append(parcel)
                 if not quiet:
                     out(f"{way.past} {_parcel_words(parcel)}")

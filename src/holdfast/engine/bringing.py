@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from holdfast.core.views import artifacts_of
 from holdfast.engine.audit import purged_in, run_problem
-from holdfast.engine.collect import Names
+from holdfast.engine.collect import Names, digests_in
 from holdfast.engine.elsewhere import came_with
 from holdfast.engine.journals import has_ended, read_state
 from holdfast.engine.leaving import Arriving, leaving
@@ -32,6 +32,7 @@ from holdfast.model.line import (
     ApprovalDecided,
     ApprovalRequested,
     ApprovalUsed,
+    Doubted,
     HandoffGiven,
     LineEvent,
     RunCollected,
@@ -41,6 +42,7 @@ from holdfast.model.line import (
     VouchedThen,
 )
 from holdfast.model.plan import RunId
+from holdfast.model.secret import holds
 from holdfast.ports import Append, Batch, RunRow, Store
 
 SMALL = 16 * 1024  # contents up to this size go with the facts that name them
@@ -168,29 +170,27 @@ class _Loader:
         """A run with all that goes with it; why it cannot go, if it cannot."""
         if problem := run_problem(self._source, row):
             return LeftOut(row, f"cannot be read: {problem}")
+        here = list(self._source.artifacts(run=row.run))
         beside = tuple(_beside(self._source, row))
-        found = leaving(self._source, row, self._names, beside)
-        contents = tuple(one for one in found.contents if one not in self._unwanted)
+        found = leaving(self._source, self._names, self._said(row), _more(beside, here))
+        contents = [one for one in found.contents if one not in self._unwanted]
         if not {*_plans(self._source, row)} <= {*contents}:
             return LeftOut(row, "has a plan that was removed there")
         absent = {*found.absent, *found.contents}.difference(contents)
+        stood = tuple(_stood(self._source, row, here, contents))
+        said = replace(found.line, absent=tuple(sorted(absent)), stood=stood)
         arrives = replace(row, number=0, fence=1, imported=True)
-        here = list(self._source.artifacts(run=row.run))
-        said = replace(
-            found.line,
-            by=self._by,
-            store=self._origin,
-            absent=tuple(sorted(absent)),
-            stood=tuple(_stood(self._source, row, here, {*contents})),
-            vouched=tuple(_vouched(self._source, row)),
-        )
         rows = rebuilt_index(Arriving(self._source, arrives, said))
-        barred = {*self._barred(row, rows, here, {*contents})}
-        said = replace(said, barred=tuple(doubted(one) for one in rows if doubted(one) in barred))
+        said = replace(said, barred=tuple(self._barred(row, rows, here, {*contents})))
+        rows = rebuilt_index(Arriving(self._source, arrives, said))
         sends = {one: self._sizes[one] for one in contents if one not in self._there}
         self._there.update(sends)
-        rows = rebuilt_index(Arriving(self._source, arrives, said))
-        return Parcel(arrives, said, beside, tuple(rows), contents, sends)
+        return Parcel(arrives, said, beside, tuple(rows), tuple(contents), sends)
+
+    def _said(self, row: RunRow) -> RunImported:
+        end = self._source.end(f"run:{row.run}")
+        vouched = tuple(_vouched(self._source, row))
+        return RunImported(row.run, *end, self._by, store=self._origin, vouched=vouched)
 
     def _barred(
         self,
@@ -198,7 +198,7 @@ class _Loader:
         rows: Iterable[Artifact],
         here: Iterable[Artifact],
         contents: Collection[Digest],
-    ) -> Iterator[object]:
+    ) -> Iterator[Doubted]:
         """The rows that count for nothing where they go."""
         known = {doubted(row): row for row in here}
         contests = self._contests_of(run)
@@ -242,6 +242,13 @@ def _beside(store: Store, row: RunRow) -> Iterator[LineEvent]:
     for _, one in store.told([journal], [HandoffGiven, StepsAdded]):
         if isinstance(one.event, HandoffGiven | StepsAdded) and one.event.run == row.run:
             yield one.event
+
+
+def _more(beside: Iterable[LineEvent], here: Iterable[Artifact]) -> Iterator[Digest]:
+    """Contents that the journal of a run does not name: what its line says, keys of what it reused."""
+    for event in beside:
+        yield from digests_in(event)
+    yield from (row.own_ref for row in here if not row.attempt)
 
 
 def _is_whole(store: Store, row: Artifact, contents: Collection[Digest]) -> bool:
@@ -305,10 +312,20 @@ def bring(
     parcel: Parcel,
     clock: Callable[[], int],
     sent: Callable[[int], None] = lambda _: None,
+    hidden: Sequence[str] = (),
 ) -> bool:
-    """Put a parcel where it goes; false if somebody else did meanwhile. `sent` hears of each size."""
+    """Put a parcel where it goes; false if somebody else did meanwhile. `sent` hears of each size.
+
+    UsageError, and nothing of the run is there, if a content of it has something `hidden` in it.
+    """
     small: list[tuple[Digest, bytes]] = []
     room = _TOGETHER
+    for digest in parcel.sends if hidden else ():
+        if holds(source.chunks(digest), hidden):
+            raise UsageError(
+                f"content '{digest}' of run '{parcel.row.run}' holds the value of a secret or of a key",
+                hint=f"holdfast purge {digest[:12]} --because …, and renew the key",
+            )
     for digest, size in parcel.sends.items():
         room -= size if size <= SMALL else 0
         if size <= SMALL and room >= 0:

@@ -12,7 +12,7 @@ from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import lacking
 from holdfast.model.digest import Digest
 from holdfast.model.event import Recorded
-from holdfast.model.line import LineEvent, RunImported, named_in
+from holdfast.model.line import RunImported, named_in
 from holdfast.ports import Facts, RunRow, Store
 
 
@@ -24,14 +24,13 @@ class Leaving(NamedTuple):
     line: RunImported
 
 
-def leaving(store: Store, row: RunRow, names: Names, beside: Iterable[LineEvent] = ()) -> Leaving:
-    """Everything that a run names, and what its line says `beside` it."""
-    journals = [f"run:{row.run}"]
-    line = RunImported(row.run, *store.end(journals[0]), "")
-    state = read_state(store, row.run)
-    line = line if state is None else learned(store, state, line)
-    roots = {item.digest for item in store.artifacts(run=row.run)} | {*named_in(line)}
-    roots |= {digest for event in beside for digest in digests_in(event)}
+def leaving(store: Store, names: Names, said: RunImported, more: Iterable[Digest] = ()) -> Leaving:
+    """Everything that a run names, what else is to go with it, and what is said of it there."""
+    journals = [f"run:{said.run}"]
+    state = read_state(store, said.run)
+    line = said if state is None else learned(store, state, said)
+    roots = {item.digest for item in store.artifacts(run=said.run)} | {*named_in(line)}
+    roots.update(more)
     contents = named(store, journals, names, roots)
     needed = {digest for digest, _ in lacking(_Only(store, journals), {*contents})}
     absent = (needed | roots).difference(contents)
