@@ -9,7 +9,8 @@ import pytest
 import holdfast
 from holdfast.core.refs import encode_own, refs_of, w_ref
 from holdfast.core.refs import structure as structure_of
-from holdfast.engine.audit import audit, rebuilt_index
+from holdfast.engine.audit import audit
+from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.errors import LockedError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import digest_bytes

@@ -10,9 +10,10 @@ import pytest
 
 from holdfast.core.views import run_json
 from holdfast.engine.asked import asked_in
-from holdfast.engine.audit import audit, rebuilt_index
+from holdfast.engine.audit import audit
 from holdfast.engine.journals import read_state
 from holdfast.engine.outlays import saved_in
+from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.replans import led_to
 from holdfast.model.digest import digest_bytes
 from holdfast.model.plan import RunId

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from holdfast.core.history import results
 from holdfast.core.state import COMPLETE, State
-from holdfast.engine.audit import audit, rebuilt_index
+from holdfast.engine.audit import audit
 from holdfast.engine.journals import read_state
+from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.requests import ask, ask_to_add, check_needs
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World

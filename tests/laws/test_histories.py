@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from holdfast.engine.audit import rebuilt_index
 from holdfast.engine.journals import read_state
+from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import digest_bytes

@@ -25,16 +25,17 @@ from holdfast.cli.handover import EXECUTION, FORMATS, OF_A_RUN, Handover, handov
 from holdfast.cli.measure import Size, count, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short, talk
-from holdfast.engine.audit import rebuilt_index, run_problem
-from holdfast.engine.collect import Names, digests_in
-from holdfast.engine.elsewhere import learned
+from holdfast.engine.audit import run_problem
+from holdfast.engine.collect import Names
 from holdfast.engine.journals import read_state
+from holdfast.engine.leaving import Arriving, leaving, named
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import absent_in, lacking
+from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
 from holdfast.formats.foreign import FORMATS as FOREIGN
 from holdfast.formats.foreignnodes import few
-from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event
 from holdfast.model.line import RunImported, named_in
 from holdfast.ports import Append, Batch, Facts, RunRow, Store
@@ -185,39 +186,12 @@ def _lost(made: Handover) -> list[str]:
     ]
 
 
-def _named(store: Store, journals: list[str], more: set[Digest]) -> list[Digest]:
-    """The contents that journals name, with all that those name."""
-    names = Names(store, set(store.blobs()))
-    roots = set(more)
-    for journal in journals:
-        for recorded in store.read(journal):
-            roots.update(digests_in(recorded.event))
-    return sorted(names.closure(roots))
-
-
 def _one(store: Store, run: str) -> Selection:
     row = next(row for row in store.runs(imported=True) if row.run == run)
-    rows = list(store.artifacts(run=row.run))
     journals = [f"run:{row.run}"]
-    state = read_state(store, row.run)
-    line = RunImported(row.run, 0, digest_bytes(b""), "")
-    line = line if state is None else learned(store, state, line)
-    beside = {*named_in(line)}
-    contents = _named(store, journals, {item.digest for item in rows} | beside)
-    needed = {digest for digest, _ in lacking(_Only(store, journals), {*contents})}
-    absent = sorted((needed | beside | {item.digest for item in rows}) - {*contents})
-    return Selection("run", [row], journals, contents, absent, line)
-
-
-class _Only:
-    """Some journals of a store, as all there are."""
-
-    def __init__(self, store: Store, journals: list[str]) -> None:
-        self.read, self.get, self.runs = store.read, store.get, store.runs
-        self._journals = journals
-
-    def journals(self) -> list[str]:
-        return self._journals
+    said = RunImported(row.run, *store.end(journals[0]), "")
+    found = leaving(store, Names(store, set(store.blobs())), said)
+    return Selection("run", [row], journals, found.contents, found.absent, found.line)
 
 
 def _whole(store: Store) -> Selection:
@@ -228,7 +202,8 @@ def _whole(store: Store) -> Selection:
         raise UsageError("there is nothing to export yet", hint="holdfast run")
     more = {digest for item in store.artifacts() for digest in (item.digest, item.own_ref)}
     journals = list(store.journals())
-    return Selection("store", rows, journals, _named(store, journals, more))
+    contents = named(store, journals, Names(store, set(store.blobs())), more)
+    return Selection("store", rows, journals, contents)
 
 
 # --- import -----------------------------------------------------------------------------------
@@ -390,10 +365,9 @@ def _add(where: Place, archive: Archive, *, yes: bool) -> bool:
                 return False
             raise UsageError(f"run '{given.run}' is here already, with another history")
         row = replace(given, number=0, fence=1, imported=True)
-        history = _History(archive, row)
-        rows = rebuilt_index(history)
         last, chain = archive.last(f"run:{given.run}")
         said = RunImported(given.run, last, chain, who(), archive.absent)
+        rows = rebuilt_index(Arriving(archive, row, said))
         if (came := archive.learned) is not None:
             said = replace(said, told=came.told, said=came.said, pages=came.pages)
         _check_present(archive, [*(item.digest for item in rows), *named_in(said)])
@@ -408,17 +382,6 @@ def _add(where: Place, archive: Archive, *, yes: bool) -> bool:
         return True
     finally:
         store.close()
-
-
-class _History:
-    """An export of one run, seen as the history that it becomes."""
-
-    def __init__(self, archive: Archive, row: RunRow) -> None:
-        self.read, self.get, self.journals = archive.read, archive.get, archive.journals
-        self._row = row
-
-    def runs(self, line: str | None = None, *, imported: bool = False) -> list[RunRow]:
-        return [self._row] if imported and line in {None, self._row.line} else []
 
 
 def _restore(where: Place, archive: Archive, *, yes: bool) -> bool:

@@ -10,6 +10,7 @@ import click
 from holdfast import wire
 from holdfast.cli.additions import added_words, addition_notes
 from holdfast.cli.again import out_next
+from holdfast.cli.brought import brought_json, brought_words
 from holdfast.cli.measure import Duration, age_words, count, cut, moment
 from holdfast.cli.money import step_words
 from holdfast.cli.place import file_option, json_option, place, place_options
@@ -19,6 +20,7 @@ from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.views import Addition, origin_json, spent_json
+from holdfast.engine.elsewhere import Brought, brought_in
 from holdfast.engine.journals import read_state
 from holdfast.engine.requests import additions
 from holdfast.model.digest import Json
@@ -44,6 +46,7 @@ class Seen:
     asked: str
     last_at: int
     additions: Mapping[int, Addition]
+    brought: Brought | None = None
 
 
 @click.command(
@@ -97,6 +100,8 @@ def _newest_first(
 ) -> Iterator[Seen]:
     """Fold a run only if its last event lets it be shown."""
     live = {holder.run for _, _, holder in store.held() if _lives(holder)}
+    lines = dict.fromkeys((row.project, row.line) for row in rows if row.imported)
+    brought = {run: one for line in lines for run, one in brought_in(store, *line).items()}
     for row in reversed(rows):
         last_at, word = _end(store, row.run)
         if failed and word not in _FAILED:
@@ -109,11 +114,14 @@ def _newest_first(
         yield Seen(
             row,
             state,
-            run_word(row, state, driven=row.run in live),
+            str(state.status)
+            if row.run in brought
+            else run_word(row, state, driven=row.run in live),
             _failure(state),
             asked(state.options),
             last_at,
             additions(store, state),
+            brought.get(row.run),
         )
 
 
@@ -194,6 +202,8 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
 
 def _told(item: Seen) -> str:
     state = item.state
+    if item.brought is not None:
+        return f"brought {brought_words(item.brought)}"
     if state.forked is not None:
         return f"forked from {short(state.forked)} at {state.forked_at}"
     if state.replanned is not None:
@@ -240,6 +250,7 @@ def _seen_json(item: Seen) -> dict[str, Json]:
         "failure": item.failure or None,
         "asked": item.asked,
         "imported": item.row.imported,
+        "brought": brought_json(item.brought),
         "previous": state.previous,
         "replanned": state.replanned,
         "forked": {"run": state.forked, "step": state.forked_at} if state.forked else None,

@@ -56,6 +56,8 @@ COMMANDS = {
     "agents": "holdfast.cli.agents:agents",
     "export": "holdfast.cli.archive:export",
     "import": "holdfast.cli.archive:import_",
+    "push": "holdfast.cli.push:push",
+    "pull": "holdfast.cli.push:pull",
     "gc": "holdfast.cli.gc:gc",
     "pin": "holdfast.cli.pin:pin",
     "purge": "holdfast.cli.pin:purge",
@@ -125,6 +127,8 @@ PANELS = {
     "Connect": (
         "export",
         "import",
+        "push",
+        "pull",
         "checkpoint",
     ),
     "Maintain": (
@@ -185,6 +189,8 @@ SHORT = {
     "checkpoint": "Write down where a run stands, list what was written.",
     "export": "Write a run, or the whole store, into one file.",
     "import": "Add an exported run, restore a back-up, take in a plan.",
+    "push": "Bring ended runs into another store, to be reused there.",
+    "pull": "Bring ended runs of another store here, to be reused.",
     "gc": "Remove old runs that nothing stands on, and what nothing names.",
     "pin": "Keep a run, an artifact or a content whatever its age.",
     "purge": "Remove a content for good, leaving a tombstone.",

@@ -10,7 +10,8 @@ import click
 
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short, talk
-from holdfast.engine.audit import CORRUPT, UNREADABLE, Audit, audit, follows, rebuilt_index
+from holdfast.engine.audit import CORRUPT, UNREADABLE, Audit, audit, follows
+from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json

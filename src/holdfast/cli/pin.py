@@ -13,11 +13,11 @@ from holdfast.cli.ask import confirm, who
 from holdfast.cli.measure import count, moment, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short
-from holdfast.engine.audit import holds
 from holdfast.engine.briefs import quoting
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import files_of
 from holdfast.engine.pins import Pin, pins
+from holdfast.engine.rebuilt import holds
 from holdfast.engine.snapshots import drop_snapshots
 from holdfast.engine.unkept import check_words
 from holdfast.errors import ConflictError, HeldError, IntegrityError, PurgedError, UsageError

@@ -11,6 +11,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import again, out_next
+from holdfast.cli.brought import brought_words
 from holdfast.cli.confined import was_confined
 from holdfast.cli.ending import REPLAN, doubted, is_settled, last_words, print_lines, run_told
 from holdfast.cli.limits import limit_words, own_of
@@ -32,6 +33,7 @@ from holdfast.cli.status import status_lines
 from holdfast.cli.succession import took_place
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import COMPLETE, State
+from holdfast.engine.elsewhere import brought_in
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.requests import additions
 from holdfast.engine.samples import recorded_score, samples
@@ -111,7 +113,12 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
         answered=answered,
     )
     lines[1:1] = took_place(store, state)
-    if imported:
+    brought = brought_in(store, state.project, state.line).get(state.run)
+    if brought is not None:
+        lines[1:1] = [
+            f"brought {brought_words(brought)}: what it made is reused here; it cannot be continued here"
+        ]
+    elif imported:
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]
         lines[-1] = again(
             f"next: holdfast accept STEP --from {short(state.run)}    holdfast history"

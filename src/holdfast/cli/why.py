@@ -10,6 +10,7 @@ import click
 from holdfast import wire
 from holdfast.cli.additions import added_words
 from holdfast.cli.again import again
+from holdfast.cli.brought import brought_rows
 from holdfast.cli.confined import was_confined
 from holdfast.cli.course import Course, course
 from holdfast.cli.failure import failure_lines, failure_next
@@ -263,8 +264,11 @@ def _ahead(store: Store, ahead: Ahead, step_id: StepId) -> Told:
         kept=kept,
         took=took,
     )
-    if outlook.decision == "reuse" and key is not None:
-        return _standing(told, key)
+    if outlook.decision == "reuse" and key is not None and kept is not None:
+        told = _standing(told, key)
+        return replace(
+            told, rows=(*told.rows, *brought_rows(store, kept.project, kept.line, kept.run))
+        )
     return replace(told, rows=(*_asked(outlook, step), *_notes(outlook)))
 
 
@@ -447,6 +451,9 @@ def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
         rows += refused_rows(store, state.run, step_id)
     if ran and was_confined(store, state.run, step_id) is False:
         rows.append(("sandbox", "none: it ran unconfined"))
+    rows += brought_rows(store, state.project, state.line, state.run)
+    if here.phase == "reused" and earlier is not None and earlier.run != state.run:
+        rows += brought_rows(store, earlier.project, earlier.line, earlier.run)
     return Told(
         step=step,
         decision=shown_phase(state, step_id),

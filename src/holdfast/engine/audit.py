@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import cast
 
-from holdfast.core.refs import Upstream, refs_of, w_ref
+from holdfast.core.refs import w_ref
 from holdfast.core.state import State
-from holdfast.core.views import artifacts_of, person_row
 from holdfast.engine.journals import read_state
 from holdfast.engine.needed import absent_in, files_of, lacking
+from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.referee import Reading, Stand, read
 from holdfast.engine.vouched import unvouched
 from holdfast.errors import HoldfastError, IntegrityError
-from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import Recorded, Reused, RunEnded, RunStarted
+from holdfast.model.event import RunEnded, RunStarted
 from holdfast.model.line import (
     ContentPurged,
-    RunCollected,
-    RunImported,
-    RunOpened,
-    StepAccepted,
-    StepAmended,
-    StepUndone,
-    Withdrawn,
 )
-from holdfast.model.plan import RunId, StepId
+from holdfast.model.plan import RunId
 from holdfast.ports import Facts, Owner, RunRow, Store
 
 CORRUPT, UNREADABLE, STUCK = 1, 4, 8
@@ -176,17 +169,20 @@ def _fences(
     store: Store, rows: Sequence[RunRow], readings: Mapping[RunId, Reading]
 ) -> Iterator[str]:
     """Writes that came too late: of an engine whose run, or whose claim, another one had taken."""
+    own = {
+        row.run: readings[row.run] for row in rows if not row.imported
+    }  # fences are of one store
     for row in rows:
-        if not row.imported and row.fence < readings[row.run].engines:
-            yield f"run '{row.run}': {readings[row.run].engines} engines wrote under {row.fence} fences"
+        if row.run in own and row.fence < own[row.run].engines:
+            yield f"run '{row.run}': {own[row.run].engines} engines wrote under {row.fence} fences"
     claimed = {
         (run, item.step, item.attempt): item.fence
-        for run, reading in readings.items()
+        for run, reading in own.items()
         for item in reading.claimed
     }
     yield from _late(store.artifacts(status="accepted", source="generated"), claimed)
     owners: dict[int, tuple[str, str]] = {}
-    for run, reading in readings.items():
+    for run, reading in own.items():
         for item in reading.claimed:
             if owners.setdefault(item.fence, item[:1] + item[2:3]) != (item.step, item.config_ref):
                 yield f"run '{run}': fence {item.fence} of step '{item.step}' was another step's"
@@ -215,14 +211,14 @@ def _lost(store: Store) -> Iterator[tuple[Digest, str]]:
         for digest, told in lacking(store, set(store.blobs())):
             if digest not in absent or digest in wanted:
                 yield digest, told
-        purged = _purged(store)
+        purged = purged_in(store)
         for item in store.stored():
             if item.at < purged.get(item.digest, 0) and item.digest not in wanted:
                 told = f"content '{item.digest}' was purged and is still there"
                 yield item.digest, f"{told}: holdfast purge {item.digest[:12]} --because …"
 
 
-def _purged(store: Store) -> dict[Digest, int]:
+def purged_in(store: Store) -> dict[Digest, int]:
     """When contents were purged, the last time."""
     found: dict[Digest, int] = {}
     for journal in store.journals():
@@ -301,147 +297,3 @@ def run_problem(store: Facts, row: RunRow) -> str:
     if w_ref(state.plan) != state.w_ref:
         return f"run '{row.run}': its plan does not have the structure it began with"
     return ""
-
-
-Spot = tuple[int, float]  # number of the run, place in it
-Gone = dict[tuple[str, str, StepId, Withdrawn], Spot]  # withdrawn rows, and when they were
-
-
-class Placed(NamedTuple):
-    """A row of the index, and the event behind it."""
-
-    place: Spot
-    journal: str
-    seq: int
-    row: Artifact
-
-
-_Known = dict[tuple[str, str, str], list[Placed]]
-
-
-def rebuilt_index(store: Facts) -> list[Artifact]:
-    """The index of artifacts, from the journals alone, in the order of acceptance."""
-    rows = store.runs(imported=True)
-    placed: list[Placed] = []
-    known: _Known = {}
-
-    def keep(found: Placed, among: _Known) -> None:
-        placed.append(found)
-        key = (found.row.project, found.row.line, found.row.step)
-        among.setdefault(key, []).append(found)
-
-    gone: Gone = {}
-    for found in _said(store, rows, gone):
-        keep(found, known)
-    for row in rows:
-        journal, among = f"run:{row.run}", {} if row.imported else known
-        for seq, artifact in artifacts_of(store.read(journal), _origin(store, row, among, gone)):
-            source = replace(artifact, source="imported") if row.imported else artifact
-            keep(Placed((row.number, seq), journal, seq, source), among)
-    placed.sort(key=lambda found: found.place)
-    return [
-        replace(row, status="withdrawn") if _row_key(row) in gone else row
-        for row in _without_purged(store, placed)
-    ]
-
-
-def _row_key(row: Artifact) -> tuple[str, str, StepId, Withdrawn]:
-    return row.project, row.line, row.step, withdrawn(row)
-
-
-def withdrawn(row: Artifact) -> Withdrawn:
-    """How an event names a row that no longer counts."""
-    return Withdrawn(row.config_ref, row.digest, row.run, row.attempt, row.at)
-
-
-def _said(store: Facts, rows: Sequence[RunRow], gone: Gone) -> Iterator[Placed]:
-    """What people let stand, each after the event that was the latest then; `gone` gets what they undid."""
-    owners = {row.run: (row.project, row.line) for row in rows}
-    for journal in store.journals():
-        events = list(store.read(journal)) if journal.startswith("line:") else []
-        number = {row.run: row.number for row in rows}
-        number |= {e.run: e.number for _, _, e in events if isinstance(e, RunCollected)}
-        project, line = _owner(events, owners)
-        for recorded in events:
-            event = recorded.event
-            if isinstance(event, StepAmended | StepAccepted | StepUndone):
-                place = (number.get(event.after_run, 0), event.after_seq + 0.5)
-                if isinstance(event, StepUndone):
-                    gone.update({(project, line, event.step, row): place for row in event.rows})
-                    continue
-                row = person_row(event, project, line, recorded.at)
-                yield Placed(place, journal, recorded.seq, row)
-
-
-def _owner(events: Sequence[Recorded], owners: Mapping[RunId, tuple[str, str]]) -> tuple[str, str]:
-    """Project and name of a line: any of its runs that is still there knows them."""
-    for _, _, event in events:
-        if isinstance(event, RunOpened | RunImported) and event.run in owners:
-            return owners[event.run]
-    return "", ""
-
-
-def _without_purged(store: Facts, placed: Sequence[Placed]) -> list[Artifact]:
-    """The rows in order; those whose content a person had removed afterwards may not be reused."""
-    purges = [
-        (frozenset(event.digests), dict(event.upto))
-        for journal in store.journals()
-        if journal.startswith("line:")
-        for _, _, event in store.read(journal)
-        if isinstance(event, ContentPurged)
-    ]
-    rows = []
-    for found in placed:
-        row = found.row
-        unfit = any(
-            found.seq <= upto.get(found.journal, 0) and row.reusable and holds(store, row, digests)
-            for digests, upto in purges
-        )
-        rows.append(replace(row, reusable=False) if unfit else row)
-    return rows
-
-
-def holds(store: Facts, row: Artifact, digests: Collection[Digest]) -> bool:
-    """Whether an artifact is one of these contents or a tree with one of them in it."""
-    if row.digest in digests:
-        return True
-    if row.form != "tree":
-        return False
-    return any(entry.digest in digests for entry in tree_entries(store.get(row.digest)))
-
-
-def _origin(
-    store: Facts,
-    run: RunRow,
-    known: Mapping[tuple[str, str, str], list[Placed]],
-    gone: Gone,
-) -> Callable[[int, Reused], Artifact | None]:
-    """Which row a reuse by content stood on.
-
-    It is the newest whose own parts, with what the needs brought in this run, give both its input ref
-    and the config ref of the reuse.
-    """
-    state: list[State | None] = []
-
-    def origin(seq: int, item: Reused) -> Artifact | None:
-        if not state:
-            state.append(read_state(store, run.run))
-        if state[0] is None:
-            return None
-        step, above = state[0].plan.steps[item.step], {}
-        for need in step.data_needs:
-            ref, digest = state[0].steps[need].config_ref, state[0].steps[need].digest
-            if ref is not None and digest is not None:
-                above[need] = Upstream(ref, digest)
-        rows = known.get((run.project, run.line, item.step), [])
-        for place, _, _, row in sorted(rows, key=lambda entry: entry.place, reverse=True):
-            stands = row.status == "accepted" and row.reusable and row.digest == item.digest
-            now = (run.number, float(seq))
-            if stands and place < now < gone.get(_row_key(row), (run.number + 1, 0.0)):
-                own = store.get(row.own_ref)
-                refs = refs_of(step, own, above)
-                if (refs.config_ref, refs.input_ref) == (item.config_ref, row.input_ref):
-                    return row
-        return None
-
-    return origin

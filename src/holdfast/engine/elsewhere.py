@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from holdfast.core.briefing import quoted
 from holdfast.core.ledger import Ledger
@@ -22,7 +23,7 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import Recorded
 from holdfast.model.line import HandoffGiven, LedgerSaid, PageThen, RunImported, SaidThen, ToldThen
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Store
+from holdfast.ports import RunRow, Store
 
 
 def handoffs_of(store: Store, state: State) -> Handoffs:
@@ -38,12 +39,34 @@ def handoffs_of(store: Store, state: State) -> Handoffs:
     return handoffs
 
 
-def came_with(store: Store, state: State) -> RunImported | None:
+def came_with(store: Store, run: State | RunRow) -> RunImported | None:
     """The fact that a run was imported."""
-    for recorded in store.read(line_journal(state.project, state.line)):
-        if isinstance(recorded.event, RunImported) and recorded.event.run == state.run:
+    for recorded in _arrivals(store, run.project, run.line):
+        if isinstance(recorded.event, RunImported) and recorded.event.run == run.run:
             return recorded.event
     return None
+
+
+class Brought(NamedTuple):
+    """Who brought a run here, when, and from which store."""
+
+    by: str
+    at: int
+    store: str
+
+
+def brought_in(store: Store, project: str, line: str) -> dict[RunId, Brought]:
+    """The runs of a line that a person brought from another store, so that they count here."""
+    return {
+        event.run: Brought(event.by, at, event.store)
+        for _, at, event in _arrivals(store, project, line)
+        if isinstance(event, RunImported) and event.store
+    }
+
+
+def _arrivals(store: Store, project: str, line: str) -> Iterator[Recorded]:
+    journal = line_journal(project, line)
+    return (recorded for _, recorded in store.told([journal], [RunImported]))
 
 
 def learned(store: Store, state: State, leaving: RunImported) -> RunImported:

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.edits.change import FileChange
-from holdfast.engine.audit import withdrawn
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
+from holdfast.engine.rebuilt import withdrawn
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, tree_entries

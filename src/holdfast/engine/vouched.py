@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from holdfast.engine.elsewhere import came_with
 from holdfast.engine.lines import line_journal
 from holdfast.engine.referee import Reading
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest
+from holdfast.model.line import RunImported
 from holdfast.model.plan import RunId
 from holdfast.ports import RunRow, Store
 
@@ -50,6 +52,8 @@ def unvouched(
     lines: dict[str, Words] = {}
     for row in rows:
         if row.imported:
+            if readings[row.run].asking and (came := came_with(store, row)) and came.store:
+                yield from _attempts(store, row.run, readings[row.run], _brought(store, came))
             continue
         journal = line_journal(row.project, row.line)
         if journal not in lines:
@@ -72,6 +76,18 @@ def _heard(store: Store, journal: str) -> Words:
         told = _hear(words, row.kind, said)
         if told:
             words.problems.append(f"line '{name}': event {row.seq}: {told}")
+    return words
+
+
+def _brought(store: Store, came: RunImported) -> Words:
+    """What people had said where a run comes from; whether that was asked and given there is told there."""
+    words = Words()
+    for one in came.vouched:
+        asked = {"gate": one.gate, "step": one.step, "subject": one.subject}
+        used = {"run": one.run, "step": one.step, "attempt": one.attempt}
+        words.asked[one.approval] = Said(0, one.at, asked)
+        words.used.setdefault(one.approval, []).append(Said(0, one.at, used))
+        words.structures.add((_document(store, one.subject) or {}).get("plan", ""))
     return words
 
 

@@ -408,12 +408,43 @@ class PageThen(NamedTuple):
     page: Digest
 
 
+class VouchedThen(NamedTuple):
+    """A person's yes under which an attempt began or was accepted, and what it was about."""
+
+    approval: str
+    gate: Gate
+    step: StepId
+    subject: Digest
+    by: str
+    because: Digest | None
+    rule: Digest | None
+    at: int
+    run: RunId
+    attempt: int
+
+
+class StoodThen(NamedTuple):
+    """What a reuse by content stood on where a run comes from; its journal does not say."""
+
+    step: StepId
+    config_ref: Digest
+    input_ref: Digest
+    own_ref: Digest
+    digest: Digest
+    form: Form
+    verified: bool
+    made_at: int
+
+
 @fixed
 class RunImported:
     """A run that another store made was added as history; `absent` are contents that it came without.
 
     `told` is what had come with the artifacts that it reused, `said` what people had said of its ledger,
-    `pages` what steps had been told. All of it counts for this run alone.
+    `pages` what steps had been told, `vouched` what people had approved. All of it counts for this run alone.
+
+    With `store`, a person brought it from there who may write both: what it made is reused here, but for
+    the rows that are `barred`. `stood` is what its reuses by content stood on.
     """
 
     run: RunId
@@ -424,6 +455,10 @@ class RunImported:
     told: tuple[ToldThen, ...] = ()
     said: tuple[SaidThen, ...] = ()
     pages: tuple[PageThen, ...] = ()
+    store: str = ""
+    barred: tuple[Doubted, ...] = ()
+    stood: tuple[StoodThen, ...] = ()
+    vouched: tuple[VouchedThen, ...] = ()
 
 
 LineEvent = (
@@ -458,3 +493,6 @@ def named_in(came: RunImported) -> Iterator[Digest]:
     yield from (one.handoff for one in came.told)
     yield from (text for one in came.said for text in (one.text, one.because) if text is not None)
     yield from (one.page for one in came.pages)
+    yield from (one.own_ref for one in came.stood)
+    for one in came.vouched:
+        yield from (digest for digest in (one.subject, one.because, one.rule) if digest is not None)

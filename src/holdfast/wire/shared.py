@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from holdfast.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.ports import Store
     from holdfast.store.postgres import PostgresStore
 
 SCHEMES = ("postgresql", "postgres")
@@ -62,6 +64,11 @@ def is_shared(location: str) -> bool:
 def address_of(location: str) -> str:
     """What opens the same store in another process: a directory, or the address of a shared store."""
     return location.url if isinstance(location, SharedHome) else location
+
+
+def name_of(location: str, store: Store) -> str:
+    """What a store is called elsewhere: its address without a password, or its directory on this machine."""
+    return str(getattr(store, "shown", f"{platform.node()}:{location}"))
 
 
 def open_shared(

@@ -1,0 +1,407 @@
+"""push and pull: what was accepted in one store is reused in the other, and nothing is taken for more."""
+
+import hashlib
+import json
+import shutil
+from typing import Any
+
+import psycopg
+import pytest
+
+from holdfast.store.postgres import make_store
+from tests.cli.here import run_here
+from tests.cli.project import Project, kill, until
+from tests.cli.team import Machine
+from tests.postgres import Server, new_schema
+
+LARGE = "head -c 40000 /dev/zero | tr '\\0' x"
+FOUND: dict[str, Any] = {
+    "attempted": "looked",
+    "observed": [{"finding": "it is blue"}],
+    "changed": [],
+    "not_done": [],
+    "highest_impact_uncertainty": "",
+    "next_agent_should_first": "",
+}
+
+
+def lay(project: Project, **more: dict[str, Any]) -> None:
+    told = f"echo '{json.dumps(FOUND)}' > $HOLDFAST_HANDOFF"
+    project.plan(
+        {
+            "a": {"shell": project.sh(f"{told}; echo one")},
+            "b": {"shell": project.sh(LARGE), "needs": ["a"]},
+            "c": {
+                "shell": project.sh("cat $HOLDFAST_INPUTS/a > one.txt; echo 2 > two.txt"),
+                "needs": ["a"],
+                "produces": ["one.txt", "two.txt"],
+            },
+            **more,
+        },
+        project="shop",
+    )
+
+
+def beside(project: Project, name: str = "beside") -> Project:
+    """The same plan in a project that has no store yet."""
+    (project.folder / name).mkdir()
+    other = Project(project.folder / name)
+    other.granted, other.log = project.folder, project.log
+    shutil.copy(project.root / "plan.yaml", other.root / "plan.yaml")
+    return other
+
+
+def sound(*projects: Project) -> None:
+    for one in projects:
+        assert one.ok("verify", "--json").json["problems"] == []
+        assert one.ok("rebuild", "--json").json["changed"] is False
+
+
+def pushed(project: Project, *words: str) -> Any:
+    return project.ok("push", *words, "--json").json
+
+
+@pytest.fixture
+def url(postgres: Server) -> str:
+    made = postgres.url(new_schema())
+    make_store(made)
+    return made
+
+
+@pytest.mark.req("R153")
+def test_another_machine_reuses_what_was_pushed(project: Project, url: str) -> None:
+    lay(project)
+    first, second = run_here(project), run_here(project)
+    said = project.ok("push", url).out
+    assert said.startswith("push 2 runs, ")
+    assert f"pushed {first.run[:10]}: 3 artifacts to reuse" in said
+    project.ran()
+    there = Machine(project.folder / "there", url)
+    there.granted, there.log = project.folder, project.log
+    shutil.copy(project.root / "plan.yaml", there.root / "plan.yaml")
+    assert there.run().data["totals"]["reused"] == 3
+    assert project.ran() == []
+    assert there.read("one.txt") == "one\n"
+    again = pushed(project, url)
+    assert (again["changed"], again["runs"]) == (False, [])
+    assert again["there"] == [first.run, second.run]
+    sound(project, there)
+    own, *told = there.ok("history", "--json").json["runs"]
+    assert own["brought"] is None
+    assert [one["status"] for one in told] == ["completed", "completed"]
+    assert told[0]["brought"]["from"].endswith(str(project.store))
+    assert str(project.store) in there.why("a")["notes"]["brought"]
+    assert "brought by" in there.ok("status", first.run).out
+
+
+@pytest.mark.req("R153")
+def test_what_was_pulled_into_an_empty_directory_is_reused(project: Project, url: str) -> None:
+    lay(project)
+    there = Machine(project.folder / "there", url)
+    there.granted, there.log = project.folder, project.log
+    shutil.copy(project.root / "plan.yaml", there.root / "plan.yaml")
+    run = there.run()
+    project.ran()
+    assert project.ok("pull", url, "--json", "--dry-run").json["runs"][0]["artifacts"] == 3
+    assert not project.store.exists()
+    assert project.ok("pull", url, "--json").json["changed"] is True
+    assert project.events(run.id) == there.events(run.id)
+    assert "it is blue" in project.ok("ledger", "--run", run.id).out
+    assert project.ok("show", run.id, "--json").json["status"] == "completed"
+    assert project.run().data["totals"]["reused"] == 3
+    assert "it is blue" in project.ok("ledger").out, "what came with an artifact comes again"
+    assert project.ran() == []
+    assert project.ok("pull", url).out == "1 run there already\nnothing changed\n"
+    sound(project, there)
+
+
+def test_stores_in_directories_and_in_databases_bring_to_each_other(
+    project: Project, postgres: Server, url: str
+) -> None:
+    lay(project)
+    run = run_here(project).run
+    more = postgres.url(new_schema())
+    make_store(more)
+    last = beside(project)
+    pushed(project, url)
+    assert pushed(project, more, "--store", url)["changed"] is True
+    assert last.ok("pull", more, "--json").json["runs"][0]["artifacts"] == 3
+    assert last.events(run) == project.events(run)
+    project.ran()
+    assert last.run().data["totals"]["reused"] == 3
+    assert project.ran() == []
+    sound(last)
+
+
+@pytest.mark.req("R153")
+def test_a_push_killed_in_the_midst_is_finished_by_the_same_command(
+    project: Project, url: str
+) -> None:
+    lay(project)
+    first = run_here(project)
+    project.ok("run", "--force")
+    pushed(project, url, "--run", first.run)
+    base, _, schema = url.partition("&schema=")
+    with psycopg.connect(base, options=f"-csearch_path={schema}") as other:
+        other.execute("LOCK TABLE artifact IN SHARE MODE")
+        stuck = project.start("push", url)
+
+        def waits() -> bool:
+            with psycopg.connect(base) as watcher:
+                query = (
+                    "SELECT count(*) FROM pg_locks JOIN pg_class ON pg_class.oid = relation"
+                    " JOIN pg_namespace n ON n.oid = relnamespace WHERE NOT granted AND nspname = %s"
+                )
+                return watcher.execute(query, (schema,)).fetchone() == (1,)
+
+        until(waits, "it is in its transaction")
+        kill(stuck)
+    there = Machine(project.folder / "there", url)
+    shutil.copy(project.root / "plan.yaml", there.root / "plan.yaml")
+    assert len(there.ok("history", "--json").json["runs"]) == 1
+    assert pushed(project, url)["changed"] is True
+    assert len(there.ok("history", "--json").json["runs"]) == 2
+    sound(there)
+
+
+def test_what_has_not_ended_is_left_out_and_named(project: Project) -> None:
+    lay(project, d={"shell": project.sh("exit 1"), "needs": ["a"]})
+    run = project.run().id
+    other = beside(project)
+    said = project.ok("push", str(other.store)).out
+    assert f"left out {run[:10]}: it has not ended (failed)" in said
+    assert "nothing changed" in said
+    lay(project)
+    project.run()
+    answer = pushed(project, str(other.store))
+    assert [one["artifacts"] for one in answer["runs"]] == [3, 0], "it is superseded by now"
+    sound(other)
+
+
+def test_a_run_with_another_history_is_refused_in_words(project: Project) -> None:
+    lay(project)
+    run = run_here(project).run
+    other = beside(project)
+    project.ok("push", str(other.store))
+    changed = "UPDATE journal SET hash = zeroblob(32) WHERE name = ?"
+    other.database().execute(changed, (f"run:{run}",))
+    said = project.refused(2, "push", str(other.store))
+    assert f"run '{run}' is there already, with another history" in said
+
+
+def test_a_shared_store_takes_nothing_without_a_project(project: Project, url: str) -> None:
+    project.plan({"a": {"shell": project.sh()}})
+    run_here(project)
+    said = project.refused(2, "push", url)
+    assert "belong to no project" in said
+    assert "project: NAME" in said
+    other = beside(project)
+    assert pushed(project, str(other.store))["changed"] is True
+
+
+def test_addresses_that_cannot_be_meant_are_refused(project: Project) -> None:
+    lay(project)
+    run_here(project)
+    said = project.refused(2, "push", "postgresql://me:pass-word-1@127.0.0.1:1/x")
+    assert "never given on the command line" in said
+    assert "itself" in project.refused(2, "push", ".holdfast")
+    assert "did you mean" in beside(project).refused(2, "pull", str(project.root))
+    assert "no store in" in project.refused(2, "pull", "nowhere")
+    assert "different runs" in project.refused(2, "push", "../x", "--all", "--run", "@")
+
+
+def test_one_run_takes_along_those_that_made_what_it_reused(project: Project) -> None:
+    lay(project)
+    first = run_here(project).run
+    lay(project, d={"shell": project.sh("echo d")})
+    second = run_here(project).run
+    lay(project, e={"shell": project.sh("echo e")})
+    run_here(project)
+    lay(project, d={"shell": project.sh("echo d")})
+    other = beside(project)
+    answer = pushed(project, str(other.store), "--run", second)
+    assert [one["run"] for one in answer["runs"]] == [first, second]
+    project.ran()
+    assert other.run().data["totals"]["reused"] == 4
+    assert project.ran() == []
+
+
+def test_all_lines_of_the_project_go_together_and_no_others(project: Project) -> None:
+    lay(project)
+    run_here(project)
+    project.ok("run", "--plan-id", "side")
+    project.plan({"x": {"shell": "echo x"}}, file="foreign.yaml", project="bank")
+    project.ok("run", "foreign.yaml")
+    other = beside(project)
+    assert [one["line"] for one in pushed(project, str(other.store))["runs"]] == ["demo"]
+    assert [one["line"] for one in pushed(project, str(other.store), "--all")["runs"]] == ["side"]
+    sound(other)
+
+
+def test_what_stands_there_is_not_displaced_by_what_comes(project: Project) -> None:
+    lay(project)
+    run_here(project)
+    other = beside(project)
+    run_here(other)
+    other.ok("amend", "a", "-", stdin=b"mine\n")
+    answer = pushed(project, str(other.store))
+    assert [(one["artifacts"], one["barred"]) for one in answer["runs"]] == [(0, 3)]
+    run_here(other)
+    assert other.shown("a") == b"mine\n"
+    sound(other)
+
+
+def test_a_later_run_of_the_same_store_stands_for_its_earlier_one(project: Project) -> None:
+    project.plan({"a": {"shell": project.sh(f"wc -l < {project.log}")}}, project="shop")
+    run_here(project)
+    other = beside(project)
+    pushed(project, str(other.store))
+    project.ok("run", "--force")
+    assert pushed(project, str(other.store))["runs"][0]["barred"] == 0
+    other.ok("run")
+    assert other.shown("a") == project.shown("a") == b"2\n"
+    sound(other)
+
+
+def test_a_version_of_a_person_stands_after_what_was_pulled(project: Project) -> None:
+    lay(project)
+    run_here(project)
+    other = beside(project)
+    other.ok("pull", str(project.store))
+    other.ok("amend", "a", "-", stdin=b"mine\n")
+    sound(other)
+    other.ok("run")
+    assert other.shown("a") == b"mine\n"
+    sound(other)
+
+
+def test_what_was_undone_or_contested_comes_as_history(project: Project) -> None:
+    lay(project)
+    run_here(project)
+    project.ok("undo", "c")
+    project.ok("ledger", "contest", "a", "--because", "it is not")
+    other = beside(project)
+    answer = pushed(project, str(other.store))
+    assert [(one["artifacts"], one["barred"]) for one in answer["runs"]] == [(1, 2)]
+    project.ran()
+    other.ok("run")
+    assert project.ran() == ["a", "c"]
+    sound(other)
+
+
+def test_what_was_purged_on_either_side_does_not_travel(project: Project) -> None:
+    lay(project)
+    run_here(project)
+    other = beside(project)
+    run_here(other)
+    large, small = (hashlib.sha256(one).hexdigest() for one in (b"x" * 40000, b"2\n"))
+    other.ok("purge", large, "--because", "x", "--yes")
+    project.ok("purge", small, "--because", "x", "--yes")
+    pushed(project, str(other.store))
+    assert other.call("show", large).code != 0
+    third = beside(project, "third")
+    third.ok("pull", str(project.store))
+    assert third.call("show", small).code != 0
+    project.ran()
+    third.ok("run")
+    assert project.ran() == ["c"]
+    sound(other, third)
+
+
+def test_a_reuse_by_content_counts_under_its_new_ref(project: Project) -> None:
+    def steps(word: str) -> dict[str, Any]:
+        made = f"echo {word} > /dev/null; echo same"
+        return {
+            "a": {"shell": project.sh(made)},
+            "b": {"shell": project.sh("cat $HOLDFAST_INPUTS/a"), "needs": ["a"]},
+        }
+
+    project.plan(steps("one"), project="shop")
+    project.ok("run")
+    project.plan(steps("two"), project="shop")
+    assert project.run("--cutoff").codes["b"] == "unchanged_content"
+    other = beside(project)
+    pushed(project, str(other.store))
+    project.ran()
+    assert other.run().data["totals"]["reused"] == 2
+    assert project.ran() == []
+    sound(other)
+
+
+@pytest.mark.req("R153")
+def test_approvals_come_with_their_run_and_answer_nothing_here(project: Project) -> None:
+    asks = {"shell": project.sh("echo x"), "approve": "on_change"}
+    project.plan({"a": {**asks, "guards": ["human"]}}, project="shop")
+    assert project.run().code == 3
+    for _ in range(2):
+        (asked,) = project.ok("approvals", "--json").json["approvals"]
+        project.ok("approve", asked["approval"], "--yes", "--scope", "content")
+        project.resume()
+    assert project.status().data["status"] == "completed"
+    third = beside(project, "third")
+    third.ok("pull", str(project.store))
+    assert third.run().states == {"a": "reused"}
+    sound(third)
+    project.ok("undo", "a")
+    other = beside(project)
+    project.ran()
+    assert other.run().code == 3
+    pushed(project, str(other.store))
+    assert other.resume().code == 3, "the same question, and nobody answered it here"
+    assert project.ran() == []
+    sound(other)
+    run = project.status().id
+    line = "line:shop/demo"
+    told = [json.loads(row[0]) for row in _bodies(third, line, "run_imported")]
+    assert [one["run"] for one in told] == [run]
+    assert len(told[0]["vouched"]) == 2
+
+
+def _bodies(project: Project, journal: str, kind: str) -> list[Any]:
+    query = (
+        "SELECT body FROM event JOIN journal ON place / (1 << 40) = journal.id"
+        " WHERE name = ? AND kind = ?"
+    )
+    return list(project.database().execute(query, (journal, kind)))
+
+
+def test_secrets_do_not_travel(project: Project) -> None:
+    secret = "canary-31415926"
+    steps = {"a": {"shell": project.sh("echo $KEY"), "secrets": ["KEY"]}}
+    steps["b"] = {"shell": project.sh("echo $KEY >&2; echo b"), "secrets": ["KEY"]}
+    project.plan(steps, project="shop")
+    assert project.call("run", "--secret", "KEY", "--yes", env={"KEY": secret}).code == 1
+    project.plan({"b": steps["b"], "c": {"shell": "cat c.txt"}}, project="shop")
+    project.write("c.txt", f"{secret}\n")
+    other = beside(project)
+    assert project.call("run", "--secret", "KEY", env={"KEY": "another-one"}).code == 0
+    said = project.refused(2, "push", str(other.store), env={"KEY": secret})
+    assert "holds the value of a secret" in said
+    assert secret not in said
+    assert len(other.ok("history", "--json").json["runs"]) == 1, "the one before it"
+    for path in other.store.rglob("*"):
+        assert not path.is_file() or secret.encode() not in path.read_bytes(), path
+
+
+def test_what_was_cleared_away_there_is_not_brought_again(project: Project) -> None:
+    lay(project)
+    run_here(project)
+    project.ok("run", "--force")
+    other = beside(project)
+    pushed(project, str(other.store))
+    run_here(other)
+    other.ok("gc", "--keep", "0s", "--yes")
+    answer = pushed(project, str(other.store))
+    assert (answer["changed"], answer["left_out"][0]["why"]) == (False, "was cleared away there")
+    sound(other)
+
+
+def test_history_of_a_stranger_is_not_pushed(project: Project) -> None:
+    lay(project)
+    run_here(project)
+    project.ok("export", "@", "../run.zip")
+    other, third = beside(project), beside(project, "third")
+    other.ok("import", str(project.folder / "run.zip"))
+    answer = pushed(other, str(third.store))
+    assert answer["changed"] is False
+    assert "imported as history" in answer["left_out"][0]["why"]
