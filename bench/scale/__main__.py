@@ -1,7 +1,7 @@
 """`python -m bench.scale`: the real claims of both stores under simulated workers; JSON on stdout.
 
-Small unless told otherwise; `--steps 100000 --workers 500 --engines 8` is the play of docs/scale.md. Ends with 1
-if a step was lost, done twice, or taken over too late.
+Small unless told otherwise; `--steps 100000 --workers 500 --engines 8` is the play of docs/scale.md. Ends
+with 1 if a step was lost, done twice, or taken over too late.
 """
 
 from __future__ import annotations
@@ -9,18 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 
 from bench.scale.check import Found, judge
 from bench.scale.hold import play
+from bench.scale.places import STORES, new_store
 from bench.scale.scene import Scene
-from holdfast.store.postgres import make_store
-from tests.postgres import server
-
-STORES = ("postgresql", "sqlite")
 
 
 def main(words: Sequence[str]) -> int:
@@ -44,21 +39,8 @@ def main(words: Sequence[str]) -> int:
 def plays(scene: Scene, stores: Sequence[str]) -> Iterator[Found]:
     """The scene on each of these stores."""
     for store in stores:
-        with _place(store) as place:
+        with new_store(store) as place:
             yield judge(store, play(scene, place))
-
-
-@contextmanager
-def _place(store: str) -> Iterator[str]:
-    """A new store on this machine alone, for as long as this lasts."""
-    if store == "sqlite":
-        with tempfile.TemporaryDirectory(prefix="hf-scale-") as folder:
-            yield f"{folder}/store"
-        return
-    with server() as running:
-        url = running.url("holdfast")
-        make_store(url)
-        yield url
 
 
 if __name__ == "__main__":

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing as mp
 import threading
 import time
+import traceback
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Barrier
+from threading import BrokenBarrierError
 
 import psycopg
 
 from bench.scale.lane import Lane, Seen
 from bench.scale.scene import Scene
 from holdfast import wire
+from holdfast.errors import StoreError
 from holdfast.ports import Store
 
+TRIES = 5
 PATIENCE = 600.0  # real seconds for one window; then a lane is stuck
 _CUT = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -41,6 +46,14 @@ def open_store(place: str) -> Store:
     return wire.open_store(location, create=not wire.is_shared(location))
 
 
+def _reopened(place: str) -> Store:
+    """Open it again; who is cut off just then comes once more, as a command would be typed again."""
+    for _ in range(TRIES):
+        with contextlib.suppress(StoreError):
+            return open_store(place)
+    return open_store(place)
+
+
 def play(scene: Scene, place: str) -> Played:
     """All of it; RuntimeError if a lane failed."""
     context = mp.get_context("fork")  # before any store is open
@@ -57,25 +70,20 @@ def play(scene: Scene, place: str) -> Played:
     cutter = threading.Thread(target=_cut, args=(place, over))
     cutter.start()
     try:
-        found = [_received(here) for here, _ in pipes]
+        said = [here.recv() for here, _ in pipes]
     finally:
         over.set()
         cutter.join()
         for lane in lanes:
             lane.join()
     wall = time.perf_counter() - began
+    if broken := [one for one in said if isinstance(one, str)]:
+        raise RuntimeError("\n".join(broken))
+    found: list[tuple[Seen, float]] = said
     store = open_store(place)
     left = len(store.errands())
     store.close()
     return Played(scene, tuple(seen for seen, _ in found), left, wall, max(end for _, end in found))
-
-
-def _received(pipe: Connection) -> tuple[Seen, float]:
-    said = pipe.recv()
-    if isinstance(said, str):
-        raise RuntimeError(said)  # noqa: TRY004 - what went wrong there
-    seen: tuple[Seen, float] = said
-    return seen
 
 
 def _lane(
@@ -87,7 +95,7 @@ def _lane(
     pipe: Connection,
 ) -> None:
     try:
-        lane = Lane(scene, number, lambda: open_store(place))
+        lane = Lane(scene, number, lambda: _reopened(place))
         told = windows = 0
         while finished.value < scene.engines:
             barrier.wait(PATIENCE)  # all have seen how many were finished
@@ -100,9 +108,11 @@ def _lane(
             barrier.wait(PATIENCE)
         lane.close()
         pipe.send((lane.seen, lane.now))
+    except BrokenBarrierError:
+        pipe.send(f"lane {number}: another one failed")
     except BaseException as error:  # noqa: BLE001 - told to whoever waits for this lane
         barrier.abort()
-        pipe.send(f"lane {number}: {error!r}")
+        pipe.send(f"lane {number}: {''.join(traceback.format_exception(error))}")
 
 
 def _cut(place: str, over: threading.Event) -> None:

@@ -47,7 +47,7 @@ class Lane:
 
     def __init__(self, scene: Scene, number: int, reopen: Callable[[], Store]) -> None:
         self.scene = scene
-        self.chance = random.Random(f"{scene.seed}/{number}")  # noqa: S311 - a simulation
+        self.chance = random.Random(f"{scene.seed}/{number}")
         self.seen = Seen()
         self.now = 0.0
         self.finished = 0  # engines

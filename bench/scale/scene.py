@@ -28,7 +28,7 @@ class Scene:
     poll: float = 1.0
     lease: float = 30.0
     replaced: float = 20.0  # until another worker comes for one that died
-    window: float = 0.1  # clocks of lanes differ by no more
+    window: float = 0.25  # clocks of lanes differ by no more
 
     @property
     def places(self) -> int:
