@@ -22,6 +22,8 @@ def page(found: Results) -> str:
         "kills": _kills(found),
         "starts": _starts(found),
         "alone": _alone(found),
+        "claims": _claims(found),
+        "plays": _plays(found),
     }
     text = PAGE.read_text(encoding="utf-8")
     for name, table in filled.items():
@@ -205,4 +207,43 @@ def _alone(found: Results) -> str:
         else:
             ours, theirs = (_number(seconds * 1e3) for seconds in (own.value, own.reference))
             rows.append([own.name, ours, theirs, "ms wall per command", str(own.repeats)])
+    return _table(head, rows)
+
+
+def _claims(found: Results) -> str:
+    head = ["store", "processes", "steps a second", "bare SQL", "× bare", "fewest and most of one"]
+    head += ["of bare SQL", "repeats"]
+    rows = [
+        (
+            row.store,
+            str(row.processes),
+            _number(row.per_second),
+            _number(row.bare),
+            _number(row.per_second / row.bare),
+            f"{row.fewest:,} · {row.most:,}",
+            f"{row.bare_fewest:,} · {row.bare_most:,}",
+            str(row.repeats),
+        )
+        for row in found.claims
+    ]
+    return _table(head, rows)
+
+
+def _plays(found: Results) -> str:
+    head = ["store", "workers", "steps", "twice or lost", "taken over", "longest takeover s"]
+    head += ["limit", "steps a simulated second", "model"]
+    rows = [
+        (
+            play.store,
+            str(play.workers),
+            f"{play.steps:,}",
+            str(play.wrong),
+            str(play.overtaken),
+            _number(play.takeover),
+            _number(play.limit),
+            _number(play.per_second),
+            _number(play.model),
+        )
+        for play in found.plays
+    ]
     return _table(head, rows)

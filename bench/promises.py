@@ -9,6 +9,8 @@ from bench.own.commands import KINDS
 from bench.own.plans import LARGE as LARGE_PLAN
 from bench.own.runner import WAYS
 from bench.results import Cell, Own, Promise, Results
+from bench.scale.places import STORES
+from bench.shared import PROCESSES
 
 SMALL, MIDDLE, LARGE = 1_000, 10_000, 100_000
 GRAPHS = ("wide", "layered")
@@ -18,7 +20,7 @@ KB = 1024
 
 def judge(found: Results) -> list[Promise]:
     """Every promise: held, missed, or not measured in this run."""
-    parts = (_cold, _peers, _again, _resume, _plans, _ledgers, _start)
+    parts = (_cold, _peers, _again, _resume, _plans, _ledgers, _start, _shared)
     return [promise for part in parts for promise in part(found)]
 
 
@@ -151,6 +153,22 @@ def _start(found: Results) -> Iterator[Promise]:
         own = found.own_of(f"`true` {way}")
         over = (own.value - own.reference) * 1000 if own is not None and own.reference else None
         yield _at_most(f"process runner {way}: over `subprocess.run`", most, "ms", over)
+
+
+def _shared(found: Results) -> Iterator[Promise]:
+    rows = {(row.store, row.processes): row for row in found.claims}
+    for store in STORES:
+        for processes in PROCESSES:
+            row = rows.get((store, processes))
+            name = f"{store}, {processes} processes: claimed and reported a second"
+            yield _at_least(name, 0.8, "× bare SQL", row.per_second / row.bare if row else None)
+    wrong = [float(row.wrong) for row in found.claims]
+    wrong += [float(play.wrong) for play in found.plays]
+    name = "many workers: steps taken twice, accepted twice or lost"
+    yield _at_most(name, 0, "steps", sum(wrong) if wrong else None)
+    late = [play.takeover - play.limit for play in found.plays]
+    name = "many workers: a takeover beyond its lease and two polls"
+    yield _at_most(name, 0, "s", max(late) if late else None)
 
 
 def _value(own: Own | None) -> float | None:

@@ -78,6 +78,41 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True)
+class Claims:
+    """Steps that processes took and reported one by one on one store, beside the same in bare SQL.
+
+    Fewest and most are of one process; `wrong` counts steps that were taken twice, or by nobody.
+    """
+
+    store: str
+    processes: int
+    steps: int
+    per_second: float
+    bare: float
+    fewest: int
+    most: int
+    bare_fewest: int
+    bare_most: int
+    wrong: int
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """Simulated workers on real claims: what went wrong, the longest takeover, and what the model says."""
+
+    store: str
+    steps: int
+    workers: int
+    wrong: int
+    overtaken: int
+    takeover: float
+    limit: float
+    per_second: float
+    model: float
+
+
+@dataclass(frozen=True, slots=True)
 class Promise:
     """A number that Holdfast promises; `measured` and `held` are None if this run did not take it."""
 
@@ -99,6 +134,8 @@ class Results:
     kills: list[Kill] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     own: list[Own] = field(default_factory=list)
+    claims: list[Claims] = field(default_factory=list)
+    plays: list[Play] = field(default_factory=list)
     promises: list[Promise] = field(default_factory=list)
 
     def cell(self, tool: str, shape: str, phase: str, size: int) -> Cell | None:
@@ -131,5 +168,7 @@ def read(path: Path) -> Results:
         kills=[Kill(**row) for row in said["kills"]],
         starts=[Start(**row) for row in said["starts"]],
         own=[Own(**row) for row in said["own"]],
+        claims=[Claims(**row) for row in said.get("claims", ())],
+        plays=[Play(**row) for row in said.get("plays", ())],
         promises=[Promise(**row) for row in said["promises"]],
     )

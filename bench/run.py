@@ -18,7 +18,7 @@ from pathlib import Path
 
 import apsw
 
-from bench import alone, envs, markdown, promises, shapes
+from bench import alone, envs, markdown, promises, shapes, shared
 from bench.edits import __main__ as edits
 from bench.kill import kill_and_resume
 from bench.measure import BARE, FULL, HOLDFAST, REPOSITORY, SHELL, Tool, tool_of
@@ -32,7 +32,7 @@ FOLDER = REPOSITORY / ".bench"
 PAGE = REPOSITORY / "docs" / "benchmarks.md"
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000), (1_000, 10_000)
 LEAST = 3 * shapes.LAYERS  # steps need three of the layer above
-WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "alone", "edits", "code")
+WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "alone", "shared", "edits", "code")
 GRAPH_OF = {"W1": "wide", "W2": "chain", "W3": "layered", "W8": "layered"}
 PHASES_OF = {"W4": ("cold", "noop", "shortcut"), "W5": ("cold", "noop", "change")}
 BARE_KEEPS = "a row after each step, no fsync"
@@ -126,6 +126,9 @@ def measured(wish: Asked) -> Results:
             found.own += alone.figures(FOLDER / "alone", repeats=wish.repeats, quick=wish.quick)
         except RuntimeError as error:
             print(error, file=sys.stderr)
+    if "shared" in wish.workloads and wish.wants("holdfast"):
+        found.claims += shared.claims(repeats=min(wish.repeats, 3), quick=wish.quick)
+        found.plays += shared.plays(quick=wish.quick)
     if "edits" in wish.workloads and wish.wants("holdfast"):
         _edits(wish)
     found.seconds = time.monotonic() - began

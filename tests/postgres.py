@@ -22,6 +22,11 @@ from typing import TypedDict
 import psycopg
 
 _NOBODY = 65534
+_PASSWORDS = """\
+local all all trust
+host all postgres 127.0.0.1/32 trust
+host all all 127.0.0.1/32 scram-sha-256
+"""
 
 
 class _As(TypedDict, total=False):
@@ -52,10 +57,14 @@ def programs() -> Path:
 
 
 class Server:
-    """One server on a socket in a directory of its own; nobody else can reach it."""
+    """One server on a socket in a directory of its own; nobody else can reach it.
 
-    def __init__(self, place: Path, programs: Path) -> None:
+    With a port it is on loopback too, and asks all but its first user for passwords there.
+    """
+
+    def __init__(self, place: Path, programs: Path, port: int | None = None) -> None:
         self.place = place
+        self.port = port
         self._programs = programs
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -69,12 +78,16 @@ class Server:
             stdout=subprocess.DEVNULL,
             **_as_nobody(),
         )
+        if self.port is not None:
+            (self.place / "data" / "pg_hba.conf").write_text(_PASSWORDS)
 
     def start(self, *settings: str) -> None:
         """Start it, and wait until it answers."""
         command = [str(self._programs / "postgres"), "-D", str(self.place / "data")]
+        there = ["listen_addresses=127.0.0.1", f"port={self.port}"] if self.port else []
         for setting in (
             "listen_addresses=",
+            *there,
             "max_connections=120",
             "shared_buffers=64MB",
             *settings,
@@ -114,7 +127,8 @@ class Server:
 
     def url(self, schema: str = "", user: str = "postgres") -> str:
         """Its address, or that of a store in it."""
-        more = f"&schema={schema}" if schema else ""
+        more = f"&port={self.port}" if self.port else ""
+        more += f"&schema={schema}" if schema else ""
         return f"postgresql://{user}@/postgres?host={self.place}{more}"
 
     def crash(self, how: int) -> None:
@@ -130,7 +144,7 @@ class Server:
 
 
 @contextmanager
-def server(*settings: str) -> Iterator[Server]:
+def server(*settings: str, port: int | None = None) -> Iterator[Server]:
     """A server for as long as this lasts."""
     place = Path(tempfile.mkdtemp(prefix="hf-pg-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
     try:
@@ -138,7 +152,7 @@ def server(*settings: str) -> Iterator[Server]:
         if os.geteuid() == 0:
             os.chown(place, _NOBODY, _NOBODY)
             found = _readable(found, place)
-        made = Server(place, found)
+        made = Server(place, found, port)
         made.make()
         made.start(*settings)
         try:

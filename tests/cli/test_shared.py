@@ -2,6 +2,7 @@
 
 import collections
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from holdfast.store.postgres import make_store
 from tests.cli.project import finish, finish_run, kill, until
 from tests.cli.team import QUICK, Machine
-from tests.postgres import Server, new_schema
+from tests.postgres import Server, new_schema, programs
 
 JOINED = ("run", "--json", "-j", "2", *QUICK)
 
@@ -232,15 +233,36 @@ def test_what_is_wrong_with_a_shared_store_is_said_in_one_line(
     assert machine.begun() == []
 
 
-def test_a_database_that_was_restored_lets_nobody_write_who_was_there_before(team: Team) -> None:
+def move_timeline(team: Team) -> None:
+    """As a restore to a point in time does, or a standby that takes over."""
+    team.rows("UPDATE meta SET timeline = timeline - 1 RETURNING 1")
+
+
+def dump_and_restore(team: Team) -> None:
+    base, _, schema = team.url.partition("&schema=")
+    dump = subprocess.run(
+        [programs() / "pg_dump", "-d", base, "-n", schema], check=True, capture_output=True
+    ).stdout
+    subprocess.run(
+        [programs() / "psql", "-q", "-v", "ON_ERROR_STOP=1", "-d", base],
+        input=f"DROP SCHEMA {schema} CASCADE;\n".encode() + dump,
+        check=True,
+        capture_output=True,
+    )
+
+
+@pytest.mark.parametrize("restore", [move_timeline, dump_and_restore])
+def test_a_database_that_was_restored_lets_nobody_write_who_was_there_before(
+    team: Team, restore: Callable[[Team], None]
+) -> None:
     here = team.machines[0]
     team.plan({"slow": {"shell": here.sh(f"{here.gate('go')}; echo slow")}})
     first = here.begun_by(*JOINED, step="slow")
-    base, _, schema = team.url.partition("&schema=")
-    with psycopg.connect(base, options=f"-csearch_path={schema}") as owner:
-        owner.execute("UPDATE meta SET timeline = timeline - 1")
+    team.rows("INSERT INTO errand(queue, parcel, engine) VALUES('far', '', 'gone') RETURNING 1")
+    restore(team)
     assert "was restored" in here.call("status").err + here.call("pin", "@").err
     here.open("go")
     told = finish(first)
     assert told.code != 0
     assert team.rows("SELECT count(*) FROM artifact") == [(0,)]
+    assert team.rows("SELECT count(*) FROM errand") == [(0,)]

@@ -7,13 +7,15 @@ In a fenced block
 - after a paragraph that is nothing but `PATH`: (with the colon) is a file that the reader saves.
 - ```yaml without such a name is a plan, or the steps of one, and must be a legal one.
 Commands of other programs that set things up (`make`, `git`, `pip`) are not run; targets of `make` must
-be there.
+be there. Nor are exports of what only the reader knows, like the address of a server: whoever plays the
+page gives that. Exports of Holdfast's own variables are run.
 """
 
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,7 +44,8 @@ class Command:
     @property
     def is_run(self) -> bool:
         is_key = self.text.startswith("export ") and "_API_KEY=sk-…" in self.text
-        return is_key or self.text.split()[0] not in NOT_RUN
+        is_ours = self.text.startswith("export HOLDFAST_")
+        return is_key or is_ours or self.text.split()[0] not in NOT_RUN
 
 
 @dataclass(frozen=True)
@@ -107,8 +110,11 @@ def script(page: Page) -> str:
     return "\n".join(lines) + "\n"
 
 
-def play(page: Page, folder: Path) -> dict[int, tuple[int, str]]:
-    """Do all that the page says; exit code and output of each command by its number."""
+def play(page: Page, folder: Path, given: Mapping[str, str]) -> dict[int, tuple[int, str]]:
+    """Do all that the page says; exit code and output of each command by its number.
+
+    `given` are variables that the reader has set, and programs that are there (PATH).
+    """
     home, bin_folder, work = folder / "home", folder / "bin", folder / "work"
     for place in (home, bin_folder, work):
         place.mkdir()
@@ -120,7 +126,8 @@ def play(page: Page, folder: Path) -> dict[int, tuple[int, str]]:
         ["bash", "-c", script(page)],
         cwd=work,
         env={
-            "PATH": f"{bin_folder}:{os.environ['PATH']}",
+            **given,
+            "PATH": f"{bin_folder}:{given.get('PATH', os.environ['PATH'])}",
             "HOME": str(home),
             "LANG": "C.UTF-8",
             **LIBRARY,

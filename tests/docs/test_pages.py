@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.core.waves import graph_of
 from holdfast.formats.planfile import load_plan
+from tests.docs.servers import no_servers, team_servers
 from tests.docs.session import TOP, Command, Page, missing, play, read_page
 
 PAGES = [
@@ -17,6 +18,8 @@ PAGES = [
     *sorted(str(p.relative_to(TOP)) for p in (TOP / "docs" / "howto").glob("*.md")),
 ]
 
+SERVERS = {"docs/howto/team.md": team_servers}  # what the reader of a page has besides Holdfast
+
 
 def page(name: str) -> Page:
     return read_page((TOP / name).read_text(encoding="utf-8"))
@@ -26,7 +29,8 @@ def page(name: str) -> Page:
 def test_every_command_of_the_page_does_what_the_page_says(name: str, tmp_path: Path) -> None:
     found = page(name)
     assert found.commands, "a page shows at least one command"
-    answers = play(found, tmp_path)
+    with SERVERS.get(name, no_servers)() as given:
+        answers = play(found, tmp_path, given)
     for number, doing in enumerate(found.doings):
         if not isinstance(doing, Command) or not doing.is_run:
             continue

@@ -2,11 +2,11 @@
 
 They are those of the SQLite store (see `migrate`), in a schema of their own, and besides:
 
-    meta      one row: the format, where large contents are, and the incarnation of the store: which server
-              the data are on, and on which of its timelines. A database that was restored from a backup,
-              or whose standby was promoted, may have lost commits: fences that were given before could be
-              given again. So whoever finds another server or timeline than is written here raises all
-              fences, and drops claims and holders
+    meta      one row: the format, where large contents are, and the incarnation of the store: which table of
+              which server this is, and on which of its timelines. A database that was restored from a
+              backup, or whose standby was promoted, may have lost commits: fences that were given before
+              could be given again. So whoever finds another table, server or timeline than is written
+              here raises all fences, and drops claims, errands and holders
     session   one row per process that writes; it counts its transactions, so that after a connection was
               lost in the midst of a commit it can be told whether that commit was made
     large     contents above 16 KB that are not in object storage, in pieces of 1 MB

@@ -245,8 +245,8 @@ class PgTables:
             renewed = "UPDATE meta SET incarnation = gen_random_uuid(), server = ?, timeline = ?"
             cursor.execute(renewed, now)
             cursor.execute("UPDATE run SET fence = fence + 1000000")
-            cursor.execute("DELETE FROM claim")
-            cursor.execute("DELETE FROM holder")
+            for table in ("claim", "errand", "holder"):
+                cursor.execute(f"DELETE FROM {table}")
             return True
 
         if self.write(work):
@@ -530,8 +530,9 @@ class PgTables:
         return self.address.user or "you"
 
 
+# What a dump made again has another number for its tables, also on the same server.
 INCARNATION = (
-    "SELECT system_identifier::text, timeline_id::bigint"
+    "SELECT system_identifier::text || '/' || 'meta'::regclass::oid::text, timeline_id::bigint"
     " FROM pg_control_system(), pg_control_checkpoint()"
 )
 

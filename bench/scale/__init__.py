@@ -1,0 +1,1 @@
+"""Many workers on one store: simulated hands, real claims."""

@@ -1,0 +1,85 @@
+"""One store, many processes: claims beside bare SQL, and simulated workers on the real claims."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from bench.measure import REPOSITORY, environment
+from bench.results import Claims, Play
+from bench.scale.check import judge
+from bench.scale.hold import play
+from bench.scale.places import STORES, new_store
+from bench.scale.scene import Scene
+
+PROCESSES = (1, 8, 32)
+STEPS = 2_000
+WAYS = ("claims", "bareclaims")
+
+
+def claims(*, repeats: int, quick: bool) -> Iterator[Claims]:
+    """Both ways on the same server or disk, in turn; of each the best."""
+    for store in STORES:
+        for processes in PROCESSES:
+            yield _claims(store, processes, STEPS // 4 if quick else STEPS, repeats)
+
+
+def _claims(store: str, processes: int, steps: int, repeats: int) -> Claims:
+    print(f"shared: claims, {store}, {processes} processes", file=sys.stderr, flush=True)
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    for _ in range(repeats):
+        for way, said in found.items():
+            with new_store(store) as place:
+                said.append(_say(way, place, str(processes), str(steps)))
+    best = {way: max(said, key=lambda one: one["per_second"]) for way, said in found.items()}
+    ours = best["claims"]
+    return Claims(
+        store=store,
+        processes=processes,
+        steps=steps,
+        per_second=ours["per_second"],
+        bare=best["bareclaims"]["per_second"],
+        fewest=int(ours["fewest"]),
+        most=int(ours["most"]),
+        bare_fewest=int(best["bareclaims"]["fewest"]),
+        bare_most=int(best["bareclaims"]["most"]),
+        wrong=int(sum(one["twice"] + one["lost"] for one in found["claims"])),
+        repeats=repeats,
+    )
+
+
+def plays(*, quick: bool) -> Iterator[Play]:
+    """A small play on each store; `python -m bench.scale` plays larger ones."""
+    scene = Scene(steps=500, workers=40) if quick else Scene()
+    for store in STORES:
+        print(f"shared: {scene.workers} simulated workers, {store}", file=sys.stderr, flush=True)
+        with new_store(store) as place:
+            found = judge(store, play(scene, place))
+        yield Play(
+            store=store,
+            steps=found.steps,
+            workers=found.workers,
+            wrong=found.lost + found.twice + found.taken_twice + found.made_up + found.told_late,
+            overtaken=found.overtaken,
+            takeover=found.takeover_most,
+            limit=found.takeover_limit,
+            per_second=found.per_second,
+            model=found.model,
+        )
+
+
+def _say(module: str, *words: str) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, "-m", f"bench.own.{module}", *words],
+        cwd=REPOSITORY,
+        env=environment(REPOSITORY / ".bench"),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"bench.own.{module} failed:\n{done.stderr}")
+    said: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return said
