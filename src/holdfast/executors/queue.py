@@ -55,7 +55,12 @@ class QueueCarrier:
         queue = job.step.runs_on
         if job.step.secrets:  # what goes through the store stays in it
             raise AttemptError(SECRETS, reason="command_failed")
-        number = await asyncio.to_thread(self._posted, queue, parcel)
+        posting = asyncio.ensure_future(asyncio.to_thread(self._posted, queue, parcel))
+        try:
+            number = await asyncio.shield(posting)
+        except asyncio.CancelledError:  # it may be there already, and somebody may have taken it
+            await asyncio.shield(self._called_off(await posting))
+            raise
         self._waiting[number] = answer = asyncio.get_running_loop().create_future()
         self._queues[number] = queue
         if job.on_output is not None:
@@ -170,5 +175,6 @@ class QueueCarrier:
             while asyncio.get_running_loop().time() < end:
                 found = await asyncio.to_thread(self._store.errands, "")
                 if all(one.id != number or one.report is not None for one in found):
-                    return
+                    break
                 await asyncio.sleep(min(self._poll, 0.1))
+            await asyncio.to_thread(self._store.withdraw, [number])

@@ -42,12 +42,16 @@ def work(location: str, employment: Employment) -> int:
 
     store = open_store(location, create=True, say=employment.say)
     try:
-        return asyncio.run(_Worker(store, _far(store, location, employment), employment).work())
+        far, executors = _far(store, location, employment)
+        return asyncio.run(_Worker(store, far, executors, employment).work())
     finally:
         store.close()
 
 
-def _far(store: Store, location: str, employment: Employment) -> Far:
+def _far(
+    store: Store, location: str, employment: Employment
+) -> tuple[Far, Sequence[LocalExecutor]]:
+    """Who carries out parcels, and the executors that are made on the way, to be closed at the end."""
     from holdfast.config.sandbox import read_terms
     from holdfast.engine.rooms import Rooms
     from holdfast.executors.far import Far
@@ -56,6 +60,7 @@ def _far(store: Store, location: str, employment: Employment) -> Far:
     from holdfast.wire.workshop import executor_for
 
     own = read_terms()
+    executors: list[LocalExecutor] = []
     hidden = own.hidden if is_shared(location) else (*own.hidden, os.path.abspath(location))
 
     @cache
@@ -67,18 +72,23 @@ def _far(store: Store, location: str, employment: Employment) -> Far:
             sandbox=wish.sandbox or employment.sandbox,
             written_here=wish.written_here,
         )
-        return executor_for(None, terms=terms)
+        executors.append(executor_for(None, terms=terms))
+        return executors[-1]
 
     place = own_den()
-    return Far(place, Rooms(os.path.join(place, "rooms")), executor, store.get, store.put)
+    far = Far(place, Rooms(os.path.join(place, "rooms")), executor, store.get, store.put)
+    return far, executors
 
 
 class _Worker:
     """One process that takes errands."""
 
-    def __init__(self, store: Store, far: Far, employment: Employment) -> None:
+    def __init__(
+        self, store: Store, far: Far, executors: Sequence[LocalExecutor], employment: Employment
+    ) -> None:
         self._store = store
         self._far = far
+        self._executors = executors
         self._employment = employment
         self._owner: Owner | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -99,6 +109,8 @@ class _Worker:
             for task in self._tasks.values():
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            for executor in self._executors:
+                await executor.close()
             if self._owner is not None:
                 self._store.leave(self._owner.engine)
         return self.done
