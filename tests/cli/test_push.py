@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.store.postgres import make_store
 from tests.cli.here import run_here
-from tests.cli.project import Project, kill, until
+from tests.cli.project import Project, finish, kill, until
 from tests.cli.team import Machine
 from tests.postgres import Server, new_schema
 
@@ -162,6 +162,41 @@ def test_a_push_killed_in_the_midst_is_finished_by_the_same_command(
     assert pushed(project, url)["changed"] is True
     assert len(there.ok("history", "--json").json["runs"]) == 2
     sound(there)
+
+
+def test_two_who_push_the_same_at_once_are_both_right(project: Project, url: str) -> None:
+    lay(project)
+    for _ in range(4):
+        project.ok("run", "--force")
+    both = [project.start("push", url, "--json") for _ in range(2)]
+    told = [finish(one) for one in both]
+    assert [one.code for one in told] == [0, 0], told
+    brought = [run["run"] for one in told for run in one.json["runs"] if run["brought"]]
+    assert sorted(brought) == sorted(pushed(project, url)["there"])
+    there = Machine(project.folder / "there", url)
+    sound(there)
+
+
+def test_a_role_with_few_rights_pushes(project: Project, postgres: Server) -> None:
+    schema = new_schema()
+    with psycopg.connect(postgres.url(), autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE pusher_{schema} LOGIN")
+    make_store(postgres.url(schema), role=f"pusher_{schema}")
+    lay(project)
+    run_here(project)
+    assert pushed(project, postgres.url(schema, user=f"pusher_{schema}"))["changed"] is True
+
+
+def test_the_last_run_is_that_of_the_project(project: Project, url: str) -> None:
+    lay(project)
+    run = run_here(project).run
+    pushed(project, url)
+    other = beside(project)
+    project.plan({"x": {"shell": "echo x"}}, project="bank")
+    project.ok("run")
+    pushed(project, url)
+    answer = other.ok("pull", url, "--run", "@", "--json").json
+    assert [one["run"] for one in answer["runs"]] == [run]
 
 
 def test_what_has_not_ended_is_left_out_and_named(project: Project) -> None:

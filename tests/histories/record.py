@@ -561,6 +561,22 @@ def travels(project: Project) -> None:
     project.ok("fork", "@", "--from", "then", "--as", "again")
 
 
+def brought(project: Project) -> None:
+    """A run approved by a person, one that reuses by content, one undone; all pushed to another store."""
+    then = {"needs": ["look"], "shell": "cat $HOLDFAST_INPUTS/look", "reuse": "content"}
+    last = {"needs": ["then"], "shell": "echo last"}
+    project.write("look.json", _told("12 stations answer"))
+    for word in ("12", "$((6 * 2))"):
+        told = f"cat look.js* > $HOLDFAST_HANDOFF; echo {word}"
+        look = {"shell": told, "guards": ["human"]}
+        project.plan({"look": look, "then": then, "last": last}, project="shop")
+        if project.run().code:
+            project.ok("approve", "look", "--yes")
+            project.resume()
+    project.ok("undo", "last")
+    project.ok("push", str(project.folder / "other"))
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -677,6 +693,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "prepared": prepared,
     "shown": shown,
     "travels": travels,
+    "brought": brought,
 }
 
 

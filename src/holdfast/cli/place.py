@@ -348,15 +348,23 @@ json_option = click.option(
 )
 
 
-def find_run(store: Store, given: str | None, line: str | None, *, of_work: bool = False) -> RunId:
+def find_run(
+    store: Store,
+    given: str | None,
+    line: str | None,
+    *,
+    of_work: bool = False,
+    project: str | None = None,
+) -> RunId:
     """A run by id, by unique prefix, or counted back: `@` is the last, `@-1` the one before.
 
     Runs of other stores are counted only if they are named by a person and there is no other. `of_work`:
-    those that made a plan are not counted, unless there is no other.
+    those that made a plan are not counted, unless there is no other. With `project`, only its runs are.
     """
     if given is not None and not given.startswith("@"):
         return _by_prefix(list(store.runs(imported=True)), given)
-    rows = store.runs(line) or (store.runs(line, imported=True) if given else ())
+    known = [row for row in store.runs(line, imported=True) if project in {None, row.project}]
+    rows = [row for row in known if not row.imported] or (known if given else [])
     if of_work and line is None:
         rows = [row for row in rows if not is_planning(row.line)] or rows
     if not rows:

@@ -165,7 +165,7 @@ def _wanted(where: Place, source: Store, way: Way) -> tuple[list[RunRow], list[L
     if way.run is not None:
         if way.every_line:
             raise UsageError("--run and --all mean different runs", hint="use one of them")
-        rows = with_makers(source, find_run(source, way.run, line))
+        rows = with_makers(source, find_run(source, way.run, line, project=project))
     elif line is None and not way.every_line:
         raise UsageError("which line?", hint="name a plan, --plan-id, --run or --all")
     else:

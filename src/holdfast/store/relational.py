@@ -131,7 +131,8 @@ class RelationalStore:
                     cursor.execute(_ADD_NUMBERED, (row.number, *values))
                 else:
                     cursor.execute(_ADD_RUN, values)
-            self._database.count_on(cursor, "run")
+            if any(row.number for row in rows):
+                self._database.count_on(cursor, "run")
             self._apply(cursor, batch, texts, small)
 
         self._names.write(work)

@@ -1,0 +1,126 @@
+"""`python -m bench.scale.costs`: what a step, an idle engine and an idle worker cost PostgreSQL; JSON.
+
+Real commands against a server of this machine: transactions as the server counts them, the log that it writes
+before anything counts (WAL), and what its tables grow by.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import psycopg
+
+from bench.scale.places import new_store
+
+COMMAND = (sys.executable, "-P", "-m", "holdfast")
+ARTIFACT = "seq {0} $(({0} + 199))"  # about a kilobyte, another one for each step
+IDLE = 20.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """What the server counted until now."""
+
+    transactions: int
+    wal: int
+    stored: int
+
+    @classmethod
+    def read(cls, url: str) -> Self:
+        base = url.partition("&schema=")[0]
+        with psycopg.connect(base, autocommit=True) as connection:
+            connection.execute("SELECT pg_stat_force_next_flush()")
+            row = connection.execute(
+                "SELECT xact_commit, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint,"
+                " (SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class"
+                "  WHERE relnamespace = 'holdfast'::regnamespace AND relkind = 'r')"
+                " FROM pg_stat_database WHERE datname = current_database()"
+            ).fetchone()
+        assert row is not None
+        return cls(*row)
+
+
+def main(words: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.scale.costs", description=__doc__)
+    parser.add_argument("--steps", type=int, default=300)
+    steps = parser.parse_args(words).steps
+    found = {
+        "one engine": _steps(steps, engines=1),
+        "two engines": _steps(steps, engines=2),
+        "a worker": _steps(steps, engines=1, queue="far"),
+        "an idle worker": _idle("worker", "--queue", "far"),
+        "an engine that waits": _idle("run", "wait.yaml"),
+    }
+    print(json.dumps(found, indent=1))
+
+
+def _steps(steps: int, *, engines: int, queue: str = "") -> dict[str, float]:
+    """What each of so many steps cost, of one plan that engines share."""
+    with new_store("postgresql") as url, tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        runs_on = f", runs_on: {queue}" if queue else ""
+        lines = [f'  s{n}: {{shell: "{ARTIFACT.format(n)}"{runs_on}}}' for n in range(steps)]
+        plan = "\n".join(["name: wide", "project: bench", "steps:", *lines, ""])
+        (place / "plan.yaml").write_text(plan, encoding="utf-8")
+        _start(place, url, "store", "status").wait()
+        before = Meter.read(url)
+        workers = [_start(place, url, "worker", "--queue", queue, "-j", "4")] if queue else []
+        began = time.monotonic()
+        runs = [_start(place, url, "run", "-q", "-j", "4") for _ in range(engines)]
+        if any(run.wait() for run in runs):
+            raise RuntimeError("a run failed")
+        took = time.monotonic() - began
+        for worker in workers:
+            worker.send_signal(signal.SIGTERM)
+            worker.wait()
+        after = Meter.read(url)
+        return {
+            "transactions": (after.transactions - before.transactions) / steps,
+            "wal": (after.wal - before.wal) / steps,
+            "stored": (after.stored - before.stored) / steps,
+            "per_second": steps / took,
+        }
+
+
+def _idle(*words: str) -> dict[str, float]:
+    """What somebody costs a second who has nothing to do."""
+    with new_store("postgresql") as url, tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        plan = "name: wait\nproject: bench\nsteps:\n  wait: {shell: sleep 600}\n"
+        (place / "wait.yaml").write_text(plan, encoding="utf-8")
+        process = _start(place, url, *words)
+        time.sleep(5)  # until it has begun
+        before = Meter.read(url)
+        time.sleep(IDLE)
+        after = Meter.read(url)
+        with psycopg.connect(url.partition("&schema=")[0]) as connection:
+            query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast'"
+            connections = connection.execute(query).fetchone()
+        process.kill()
+        process.wait()
+        return {
+            "transactions": (after.transactions - before.transactions) / IDLE,
+            "wal": (after.wal - before.wal) / IDLE,
+            "connections": float(connections[0]) if connections else 0.0,
+        }
+
+
+def _start(place: Path, url: str, *words: str) -> subprocess.Popen[bytes]:
+    env = {**os.environ, "HOME": str(place), "HOLDFAST_STORE": url}
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen([*COMMAND, *words], cwd=place, env=env, stdout=quiet, stderr=quiet)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
