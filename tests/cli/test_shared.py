@@ -62,7 +62,7 @@ def document(machine: Machine) -> dict[str, dict[str, Any]]:
     return {step: {"shell": machine.sh(read), "needs": above} for step, above in needs.items()}
 
 
-@pytest.mark.req("R49", "R67", "R153", "E7")
+@pytest.mark.req("R49", "R67", "R94", "R153", "C26", "E7")
 def test_four_engines_execute_each_step_once_and_send_no_message(team: Team) -> None:
     machines = [team.machines[0], *(team.machine() for _ in range(3))]
     steps = document(machines[0])
@@ -252,6 +252,7 @@ def dump_and_restore(team: Team) -> None:
 
 
 @pytest.mark.parametrize("restore", [move_timeline, dump_and_restore])
+@pytest.mark.req("R179")
 def test_a_database_that_was_restored_lets_nobody_write_who_was_there_before(
     team: Team, restore: Callable[[Team], None]
 ) -> None:
