@@ -127,7 +127,7 @@ def measured(wish: Asked) -> Results:
         except RuntimeError as error:
             print(error, file=sys.stderr)
     if "shared" in wish.workloads and wish.wants("holdfast"):
-        found.claims += shared.claims(repeats=min(wish.repeats, 3), quick=wish.quick)
+        found.claims += shared.claims(repeats=1 if wish.quick else 3, quick=wish.quick)
         found.plays += shared.plays(quick=wish.quick)
     if "edits" in wish.workloads and wish.wants("holdfast"):
         _edits(wish)

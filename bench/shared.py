@@ -16,6 +16,7 @@ from bench.scale.scene import Scene
 
 PROCESSES = (1, 8, 32)
 STEPS = 2_000
+TAKEOVER = Scene().takeover
 WAYS = ("claims", "bareclaims")
 
 

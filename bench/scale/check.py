@@ -83,7 +83,7 @@ def judge(store: str, played: Played) -> Found:
         overtaken=len(again),
         takeover_mean=mean(waits) if waits else 0.0,
         takeover_most=max(waits, default=0.0),
-        takeover_limit=scene.lease + 2 * scene.poll + scene.window,
+        takeover_limit=scene.takeover,
         per_second=_rate(sorted(when for _, _, when in accepted)),
         model=model_rate(scene),
         calls_per_step=calls / scene.steps,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing as mp
 import os
 import signal
 import subprocess
@@ -21,11 +22,15 @@ from typing import Self
 
 import psycopg
 
+from bench.scale.hold import open_store
 from bench.scale.places import new_store
+from holdfast.executors.queue import queue_line
+from holdfast.store.host import this_process
 
 COMMAND = (sys.executable, "-P", "-m", "holdfast")
 ARTIFACT = "seq {0} $(({0} + 199))"  # about a kilobyte, another one for each step
-IDLE = 20.0  # seconds
+IDLE = 60.0  # seconds
+POLLERS, POLLING = 4, 5.0  # processes, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +60,14 @@ def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.scale.costs", description=__doc__)
     parser.add_argument("--steps", type=int, default=300)
     steps = parser.parse_args(words).steps
+    nobody = _idle()
+    idle = {"an idle worker": ("worker", "--queue", "far"), "an engine": ("run", "wait.yaml")}
     found = {
         "one engine": _steps(steps, engines=1),
         "two engines": _steps(steps, engines=2),
         "a worker": _steps(steps, engines=1, queue="far"),
-        "an idle worker": _idle("worker", "--queue", "far"),
-        "an engine that waits": _idle("run", "wait.yaml"),
+        **{who: _above(_idle(*words), nobody) for who, words in idle.items()},
+        "polls": _polls(),
     }
     print(json.dumps(found, indent=1))
 
@@ -99,8 +106,8 @@ def _idle(*words: str) -> dict[str, float]:
         place = Path(folder)
         plan = "name: wait\nproject: bench\nsteps:\n  wait: {shell: sleep 600}\n"
         (place / "wait.yaml").write_text(plan, encoding="utf-8")
-        process = _start(place, url, *words)
-        time.sleep(5)  # until it has begun
+        process = _start(place, url, *(words or ("--version",)))
+        time.sleep(15)  # until it has begun, and the server has counted that
         before = Meter.read(url)
         time.sleep(IDLE)
         after = Meter.read(url)
@@ -114,6 +121,31 @@ def _idle(*words: str) -> dict[str, float]:
             "wal": (after.wal - before.wal) / IDLE,
             "connections": float(connections[0]) if connections else 0.0,
         }
+
+
+def _above(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    """Without what the server, and whoever reads its counters, does anyway."""
+    return {name: value - other[name] for name, value in one.items()}
+
+
+def _polls() -> dict[str, float]:
+    """How often a second this machine can say that there is nothing to take."""
+    with new_store("postgresql") as url:
+        context = mp.get_context("fork")
+        with context.Pool(POLLERS) as pool:
+            counts = pool.map(_poll, [url] * POLLERS)
+    return {"per_second": sum(counts) / POLLING}
+
+
+def _poll(url: str) -> int:
+    store, me = open_store(url), this_process()
+    store.enter("", queue_line("far"), me)
+    end, count = time.monotonic() + POLLING, 0
+    while time.monotonic() < end:
+        store.take_errand(["far"], me.engine)
+        count += 1
+    store.close()
+    return count
 
 
 def _start(place: Path, url: str, *words: str) -> subprocess.Popen[bytes]:

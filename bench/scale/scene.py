@@ -36,6 +36,11 @@ class Scene:
         return math.ceil(2 * self.workers / self.engines)
 
     @property
+    def takeover(self) -> float:
+        """After its last beat somebody is dead by then: a lease, two polls, and what clocks differ by."""
+        return self.lease + 2 * self.poll + self.window
+
+    @property
     def still(self) -> tuple[float, float]:
         """How long a worker stands still: certainly past its lease."""
         return 1.2 * self.lease, 2.5 * self.lease

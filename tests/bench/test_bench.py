@@ -10,7 +10,18 @@ from bench import envs, markdown, promises, shapes
 from bench.kill import kill_and_resume
 from bench.measure import BARE, FULL, HOLDFAST, Sample, run
 from bench.own import plans
-from bench.results import Cell, Contender, Kill, Own, Promise, Results, Start, read
+from bench.results import (
+    Cell,
+    Claims,
+    Contender,
+    Kill,
+    Own,
+    Play,
+    Promise,
+    Results,
+    Start,
+    read,
+)
 from holdfast.core.waves import graph_of
 from holdfast.formats.planfile import Asked, load_text
 
@@ -44,6 +55,8 @@ def results() -> Results:
             Own("stored bytes per step", 2_500, "bytes"),
             Own("`true`, 2 at once", 0.002, "s", 0.001, 5),
         ],
+        claims=[Claims("sqlite", 8, 2_000, 900.0, 1_000.0, 200, 300, 0, 900, 0, 3)],
+        plays=[Play("sqlite", 2_000, 50, 0, 9, 31.4, 32.25, 12.0, 11.1)],
     )
 
 
@@ -96,6 +109,10 @@ def test_the_page_shows_every_row_and_leaves_nothing_unfilled() -> None:
         "| holdfast | --version | 50 | 60 | 5 |",
         "| stored bytes per step | 2,500 |",
         "| `true`, 2 at once | 2.00 | 1.00 | ms wall per command | 5 |",
+        "| sqlite, 8 processes: steps claimed and reported a second | at least 0.8 × bare SQL | 0.900 | held |",
+        "| many workers: steps taken twice, accepted twice or lost | at most 0 steps | 0 | held |",
+        "| sqlite | 8 | 900 | 1,000 | 0.900 | 200 · 300 | 0 · 900 | 3 |",
+        "| sqlite | 50 | 2,000 | 0 | 9 | 31.4 | 32.2 | 12.0 | 11.1 |",
     ):
         assert row in page
 
