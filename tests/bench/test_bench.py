@@ -109,7 +109,7 @@ def test_the_page_shows_every_row_and_leaves_nothing_unfilled() -> None:
         "| holdfast | --version | 50 | 60 | 5 |",
         "| stored bytes per step | 2,500 |",
         "| `true`, 2 at once | 2.00 | 1.00 | ms wall per command | 5 |",
-        "| sqlite, 8 processes: steps claimed and reported a second | at least 0.8 × bare SQL | 0.900 | held |",
+        "| sqlite, 8 processes: steps claimed and reported a second | at least 0.8 × bare SQL | 0.900 | held |",  # noqa: E501
         "| many workers: steps taken twice, accepted twice or lost | at most 0 steps | 0 | held |",
         "| sqlite | 8 | 900 | 1,000 | 0.900 | 200 · 300 | 0 · 900 | 3 |",
         "| sqlite | 50 | 2,000 | 0 | 9 | 31.4 | 32.2 | 12.0 | 11.1 |",

@@ -6,16 +6,20 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 
+_SPACE = 0.25  # of a nap, between two that hints ended: a thousand that wait are not to look at everything
+
 Listen = Callable[[Callable[[], None]], AbstractContextManager[None]]
 
 
 class Hints:
-    """Naps of one event loop, ended by a hint that comes from any thread."""
+    """Naps of one event loop, ended by a hint that comes from any thread, or at once by its own."""
 
     def __init__(self) -> None:
-        self._event = asyncio.Event()
+        self._hint = asyncio.Event()
+        self._own = asyncio.Event()
         self._stack = ExitStack()
         self._listens = False
+        self._woken = 0.0
 
     def listen(self, hints: Listen) -> None:
         """Be woken from now on; once is enough."""
@@ -26,22 +30,33 @@ class Hints:
 
     def _hinted(self, loop: asyncio.AbstractEventLoop) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(self._event.set)
+            loop.call_soon_threadsafe(self._hint.set)
 
     def wake(self) -> None:
         """End the nap, in the loop's own thread."""
-        self._event.set()
+        self._own.set()
+        self._hint.set()
 
     async def rest(self, seconds: float) -> None:
         """Sleep, unless there is a hint."""
         if not self._listens:
             await asyncio.sleep(seconds)
             return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):  # wait_for of Python 3.11 may lose a cancellation
-                await self._event.wait()
-        self._event.clear()
+        loop = asyncio.get_running_loop()
+        end, earliest = loop.time() + seconds, self._woken + seconds * _SPACE
+        await _until(self._hint, end)
+        await _until(self._own, min(end, earliest))
+        self._hint.clear()
+        self._own.clear()
+        self._woken = loop.time()
 
     def close(self) -> None:
         """Be woken no more."""
         self._stack.close()
+
+
+async def _until(event: asyncio.Event, end: float) -> None:
+    """Wait for an event up to a time of the loop; wait_for of Python 3.11 may lose a cancellation."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(end):
+            await event.wait()
