@@ -106,7 +106,7 @@ def test_a_quote_is_not_looked_for_outside_of_the_project(project: Project) -> N
 
 
 @pytest.mark.req("R180")
-@pytest.mark.parametrize("plant", ["mkfifo", "ln -s ../rules"])
+@pytest.mark.parametrize("plant", ["mkfifo", "ln -s /dev/zero"])
 def test_rules_that_are_no_file_are_no_rules(project: Project, plant: str) -> None:
     project.write("sub/x", "x")
     project.write("rules", "x\n")

@@ -81,12 +81,12 @@ BUGS = (
         "the row is stored before the content it names",
         (
             Edit(
-                "store/sqlite.py",
+                "store/relational.py",
                 COMMIT,
                 f"{COMMIT}        for _, late in batch.blobs:\n            self._contents.put(late)\n",
             ),
             Edit(
-                "store/sqlite.py",
+                "store/relational.py",
                 "            else:\n                self._contents.put(content)\n",
                 "",
             ),
@@ -103,13 +103,13 @@ BUGS = (
         "event and artifact row in two transactions",
         (
             Edit(
-                "store/sqlite.py",
+                "store/relational.py",
                 COMMIT,
                 f"{COMMIT}        self._names.write(\n"
                 "            lambda cursor: self._insert_artifacts(cursor, batch.artifacts)\n"
                 "        )\n",
             ),
-            Edit("store/sqlite.py", "        if batch.artifacts:\n", "        if False:\n"),
+            Edit("store/relational.py", "        if batch.artifacts:\n", "        if False:\n"),
         ),
         D01,
         "right after: verify",
@@ -136,11 +136,7 @@ BUGS = (
     ),
     Bug(
         "a content is given without a look at its digest",
-        (
-            Edit(
-                "store/blobs.py", "        if whole.hexdigest() != digest:\n", "        if False:\n"
-            ),
-        ),
+        (Edit("store/blobs.py", "    if whole.hexdigest() != digest:\n", "    if False:\n"),),
         "tests/crash/test_rot.py::test_verify_names_what_is_damaged_and_nobody_is_given_it",
         "assert 0 == 9",
     ),

@@ -93,10 +93,12 @@ def test_every_class_of_the_model_that_ends_a_sentence_in_a_journal_is_known() -
         "Shown",
         "Skipped",
         "Recorded",
+        "StoodThen",
         "Taken",
         "ToldThen",
         "UpTo",
         "Used",
+        "VouchedThen",
         "Withdrawn",
     }
     written = {

@@ -24,6 +24,7 @@ from psycopg import errors, sql
 
 from holdfast.errors import (
     BugError,
+    ConflictError,
     HoldfastError,
     LockedError,
     StoreError,
@@ -293,7 +294,7 @@ class PgTables:
     def _see_whether_away(self, error: psycopg.Error | UnicodeError, waiting: Waiting) -> None:
         """Rest if the server gave up or is away; raises anything else, and the same after too long."""
         if isinstance(error, self.twice):
-            raise error
+            raise ConflictError("another process stored the same meanwhile") from error
         if is_away(error):
             self._drop_writer()
         elif not isinstance(error, _AGAIN):
@@ -302,8 +303,11 @@ class PgTables:
             raise self.failure(error) from error
 
     def _made(self, work: Callable[[Cursor], T], *, wait: bool) -> T:
-        """One transaction, tried until it is made, refused, or nobody can be reached any more."""
-        waiting = Waiting(self._patience if wait else 0.0, self.address.shown, self._say)
+        """One transaction, tried until it is made, refused, or nobody can be reached any more.
+
+        Who does not want to wait waits for no lock, but for a server that is away: the commit may be made.
+        """
+        waiting = Waiting(self._patience, self.address.shown, self._say)
         unsure: tuple[int, T] | None = None  # a commit whose end nobody saw, and what it gives
         while True:
             try:
