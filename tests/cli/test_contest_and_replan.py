@@ -93,6 +93,18 @@ def test_a_refutation_falls_with_all_that_refutes(project: Project, what: str) -
     assert again.code == (3 if what == "step" else 0)
 
 
+@pytest.mark.req("R121")
+def test_a_verdict_that_names_no_evidence_falls_with_what_its_step_found(project: Project) -> None:
+    project.write("plan.yaml", PREMISES + STEPS)
+    fell: Json = {"finding": "sales fell", "source": "register", "confidence": 0.9}
+    project.write("test.json", handoff(fell, hypotheses={"grows": {"status": "refuted"}}))
+    assert project.run().code == 3
+    project.ok("ledger", "contest", "register", "--because", "wrong year")
+    stands = project.ok("ledger", "--json").json["hypotheses"]["grows"]
+    assert (stands["status"], stands["stale"]) == ("inconclusive", True)
+    assert project.resume().states == {"test": "done", "write": "done"}
+
+
 CHAIN = """
 name: chain
 steps:

@@ -340,6 +340,42 @@ def test_a_verdict_that_is_contested_itself_decides_nothing() -> None:
     assert (found.status, found.stale) == ("inconclusive", True)
 
 
+@pytest.mark.req("R129")
+def test_a_verdict_that_names_nothing_leans_on_what_its_own_handoff_found() -> None:
+    """It falls with all of that, and is stale with some of it; what speaks for it counts before the rest."""
+    fell, dry = Observation("sales fell", "reg.csv"), Observation("it was dry", "sky.csv")
+    against = Observation("sales fell", "reg.csv", refutes=("grows",))
+    no = {"grows": Trial("refuted")}
+
+    def stands(*seen: Observation, contested: Sequence[str]) -> tuple[Standing, bool]:
+        given_ = (told("a", observed=seen, hypotheses=no), told("b", 1))
+        said = [Said("contest", name, "no") for name in contested]
+        found = ledger(*given_, said=said, grows="untested").hypotheses["grows"]
+        return found.status, found.stale
+
+    assert stands(fell, dry, contested=()) == ("refuted", False)
+    assert stands(fell, contested=["reg.csv"]) == ("inconclusive", True)
+    assert stands(fell, dry, contested=["reg.csv"]) == ("refuted", True)
+    assert stands(fell, dry, contested=["reg.csv", "sky.csv"]) == ("inconclusive", True)
+    assert stands(against, dry, contested=["reg.csv"]) == ("inconclusive", True)
+    assert stands(against, dry, contested=["sky.csv"]) == ("refuted", False)
+    assert stands(contested=["reg.csv"]) == ("refuted", False)
+
+
+def test_a_verdict_falls_by_what_it_leans_on_itself_whatever_others_found() -> None:
+    """Another finding on the same side, of a step that says otherwise, does not keep it up."""
+    seen = (Observation("sales fell", "reg.csv"),)
+    other = (Observation("prices fell", "shop.csv", refutes=("grows",)),)
+    given_ = (
+        told("a", observed=seen, hypotheses={"grows": Trial("refuted")}),
+        told("b", observed=other, hypotheses={"grows": Trial("inconclusive")}),
+    )
+    said = [Said("contest", "reg.csv", "no")]
+    assert ledger(*given_, grows="untested").hypotheses["grows"].status == "refuted"
+    found = ledger(*given_, said=said, grows="untested").hypotheses["grows"]
+    assert (found.status, found.stale) == ("inconclusive", True)
+
+
 @pytest.mark.req("R114")
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_finding_told_twice_is_one_with_all_that_was_told_of_it(*, turned: bool) -> None:

@@ -252,22 +252,55 @@ def _tested(
     bases: Bases,
     contested: Mapping[str, Said],
 ) -> None:
-    """Take the verdicts of a handoff. One that is contested itself decides nothing."""
+    """Take the verdicts of a handoff. One that is contested itself decides nothing, nor one of which all fell.
+
+    A verdict leans on the evidence that it names, else on what the same handoff found that speaks for it,
+    else on all that the handoff found.
+    """
     is_contested = bool(contested) and bool(doubt_of(contested, one))
+    own = _Own([known[name] for name in bases.by(one.id)] if contested else ())
     for name in one.tests:
         heard[name].tested_by[one.step] = None
     for name, trial in one.handoff.hypotheses.items():
         here = heard[name]
         if trial.status != "untested":
             here.tested_by[one.step] = None
-        here.verdicts[one.step] = "inconclusive" if is_contested else trial.status
-        here.doubted.extend([one.step] if is_contested else ())
+        named: list[str] = []
         for item in trial.evidence:  # an entry, or all that a step or a handoff found
             ids = bases.evidence(one, item)
             if trial.status in {"supported", "refuted"}:
                 here.sides.setdefault(trial.status, {}).update(dict.fromkeys(ids))
+                named += ids
             told_by = [steps[item]] if item in steps else [known[name].step for name in ids]
             here.steps.extend(dict.fromkeys(told_by))
+        leans_on = [known[item] for item in named] or own.behind(name, trial.status)
+        fell = [_fell(item) for item in leans_on] if contested else []
+        is_void = is_contested or (bool(fell) and all(fell))
+        here.verdicts[one.step] = "inconclusive" if is_void else trial.status
+        here.doubted.extend([one.step] if is_contested or any(fell) else ())
+
+
+class _Own:
+    """What the findings of one handoff say of each hypothesis."""
+
+    def __init__(self, found: Sequence[Evidence]) -> None:
+        self._found = found
+        self._sides: dict[tuple[Standing, str], list[Evidence]] = {}
+        for one in found:
+            for name in one.supports:
+                self._sides.setdefault(("supported", name), []).append(one)
+            for name in one.refutes:
+                self._sides.setdefault(("refuted", name), []).append(one)
+
+    def behind(self, name: str, verdict: Standing) -> Sequence[Evidence]:
+        """What a verdict leans on that names nothing: what speaks for it, else all that was found."""
+        if verdict not in {"supported", "refuted"}:
+            return ()
+        return self._sides.get((verdict, name), self._found)
+
+
+def _fell(one: Evidence) -> bool:
+    return bool(one.contested) or one.stale
 
 
 def _stands(
@@ -291,7 +324,7 @@ def _stands(
         fallen_against=tuple(one for one in contra if one not in whole),
         confidence_for=together(pro, counting),
         confidence_against=together(contra, counting),
-        stale=bool(heard.doubted) or any(one.contested or one.stale for one in every),
+        stale=bool(heard.doubted) or any(map(_fell, every)),
     )
 
 
@@ -303,7 +336,7 @@ def _verdict(heard: _Heard, planned: Standing, known: Mapping[str, Evidence]) ->
     """
     given = set(heard.verdicts.values())
     for side, ids in heard.sides.items():
-        standing = [known[one] for one in ids if not (known[one].contested or known[one].stale)]
+        standing = [known[one] for one in ids if not _fell(known[one])]
         if any(one.step not in heard.verdicts for one in standing):
             given.add(side)
         if ids and not standing:
