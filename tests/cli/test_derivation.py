@@ -186,6 +186,40 @@ def test_a_source_is_read_part_by_part_and_a_contest_reaches_each(pair: Project)
 
 
 @pytest.mark.req("R125")
+def test_an_id_in_the_words_of_a_source_is_looked_up_and_spelled_out(pair: Project) -> None:
+    name = pair.ok("ledger", "--json").json["evidence"][0]["id"]
+    for made_up in ("see e-0123456789ab", "(E-0123456789AB)", "gauge.csv, as in e-0123456789ab."):
+        assert "0123456789" in (refused := claims(pair, made_up)).err
+        assert "which nobody told" in refused.err
+    assert claims(pair, f"see {name[:8].upper()}, and bus e-1234").states["b"] == "done"
+    told = entry(pair, "evidence", "b")
+    assert (told["source"], told["sure"]) == (f"see {name}, and bus e-1234", 0.2)
+    assert claims(pair, "https://x.org/e-0123456789ab").states["b"] == "done"
+
+
+@pytest.mark.req("R129")
+def test_a_contest_reaches_a_source_however_it_is_written_and_names_those_like_it(
+    pair: Project,
+) -> None:
+    assert claims(pair, "`./Gauge.csv` (row 3)").states["b"] == "done"
+    seen: list[Json] = [
+        {"finding": text, "source": text} for text in ("old/gauge.csv", "engauge.csv", "2 gauges")
+    ]
+    pair.write("a.json", handoff(*seen))
+    pair.run("--force-node", "a")
+    word = ("ledger", "contest", "gauge.csv", "--because", "no")
+    fall = pair.ok(*word, "--json", "--dry-run").json
+    assert (fall["steps"], fall["near"]) == (["b"], ["old/gauge.csv"])
+    assert "sources like it that stand: old/gauge.csv" in pair.ok(*word).out
+    assert entry(pair, "evidence", "b")["contested"] == "no"
+    back = pair.ok("ledger", "contest", "./gauge.csv", "--because", "yes", "--take-back", "--json")
+    assert back.json["entry"] == "gauge.csv"
+    assert entry(pair, "evidence", "b")["contested"] is None
+    missing = pair.call("ledger", "contest", "gauge", "--because", "no")
+    assert (missing.code, "sources like it: " in missing.err) == (2, True)
+
+
+@pytest.mark.req("R125")
 @pytest.mark.parametrize("source", ["z", "a, z", "z, s1", "step z"])
 def test_a_source_that_is_a_step_is_one_above(pair: Project, source: str) -> None:
     run = claims(pair, source)

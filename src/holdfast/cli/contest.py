@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -40,7 +41,11 @@ from holdfast.model.event import Options, Reason
 from holdfast.model.handoff import Standing
 from holdfast.model.line import LedgerSaid
 from holdfast.model.plan import StepId
+from holdfast.model.sources import source_name
 from holdfast.model.text import one_line
+
+_NEAR = 5  # sources that are named because they are nearly the same
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class Fall:
     ahead: Ahead | None
     way: Course | None
     already: str  # why it was contested before
+    near: Sequence[str]  # sources that have nearly the same name, and stand
 
     @property
     def hypotheses(self) -> dict[str, Hypothesis]:
@@ -148,16 +154,39 @@ def _take_back(here: Known, entry: str, because: str, *, dry_run: bool) -> Ledge
 
 def _contested(here: Known, name: str) -> str:
     """What is meant: a step, a source, or an entry by its id or the beginning of it."""
-    ledger = here.ledger
+    ledger, own = here.ledger, source_name(name)
     every = (*ledger.evidence, *ledger.past)
-    if name in here.state.steps or any(name in (one.source, *one.sources) for one in every):
+    doubted = contests_in(here.said)
+    if name in here.state.steps or name in doubted:
         return name
-    if name in contests_in(here.said):
-        return name
+    if any(name == one.source or own in one.sources for one in every):
+        return next((one for one in doubted if source_name(one) == own), name)
     texts = {one.id: one.finding for one in every}
     texts |= {one.id: one.handoff.attempted for one in ledger.handoffs}
-    kind = "evidence, handoff, step or source"
-    return that_counts(ledger, name, texts, kind, "holdfast ledger evidence")
+    kind, near = "evidence, handoff, step or source", near_sources(ledger, name)
+    hint = f"sources like it: {'; '.join(near)}" if near else "holdfast ledger evidence"
+    return that_counts(ledger, name, texts, kind, hint)
+
+
+def near_sources(ledger: Ledger, name: str) -> list[str]:
+    """Sources that stand and nearly have this name: another path to such a file, or more or fewer words."""
+    own = source_name(name)
+    found = {
+        one: None
+        for evidence in ledger.evidence
+        if not evidence.contested
+        for one in evidence.sources
+        if one != own and _is_near(own, one)
+    }
+    return [*found][:_NEAR]
+
+
+def _is_near(one: str, other: str) -> bool:
+    """Whether two have the same letters and digits, or the words of one are among those of the other."""
+    less, more = sorted((_WORD.findall(one), _WORD.findall(other)), key=len)
+    if not less or "".join(less) == "".join(more):
+        return bool(less)
+    return any(more[at : at + len(less)] == less for at in range(len(more) - len(less) + 1))
 
 
 def _fall(here: Known, entry: str, steps: Sequence[StepId], because: str, *, dry_run: bool) -> Fall:
@@ -171,7 +200,14 @@ def _fall(here: Known, entry: str, steps: Sequence[StepId], because: str, *, dry
     ahead = None if way is None else gather(way.where, way.loaded, way.options, unsaid=unsaid)
     already = _doubted(here, entry)
     before = {name: one.status for name, one in here.ledger.hypotheses.items()}
-    return Fall(entry, _text(ledger, entry), steps, ledger, before, stale, ahead, way, already)
+    near = near_sources(ledger, entry) if _is_source(ledger, entry) else []
+    text = _text(ledger, entry)
+    return Fall(entry, text, steps, ledger, before, stale, ahead, way, already, near)
+
+
+def _is_source(ledger: Ledger, entry: str) -> bool:
+    own = source_name(entry)
+    return any(entry == one.source or own in one.sources for one in ledger.evidence)
 
 
 def _doubted(here: Known, entry: str) -> str:
@@ -207,6 +243,8 @@ def _fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
     own = f" ({fall.entry})" if fall.text != fall.entry else ""
     yield f"{word}: {one_line(fall.text)}{own}"
     yield from replaced(fall.already)
+    if fall.near:
+        yield f"sources like it that stand: {'; '.join(map(one_line, fall.near))}"
     fallen = [one for one in fall.ledger.evidence if one.stale]
     if fallen or fall.hypotheses or fall.stale:
         yield f"stale ({len(fallen) + len(fall.hypotheses) + len(fall.stale)})"
@@ -243,6 +281,7 @@ def _fall_json(fall: Fall, because: str, *, dry_run: bool) -> dict[str, Json]:
         "text": fall.text,
         "because": because,
         "already": fall.already or None,
+        "near": [*fall.near],
         "steps": [*fall.steps],
         "stale": {
             "evidence": [one.id for one in fall.ledger.evidence if one.stale],

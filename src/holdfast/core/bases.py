@@ -13,7 +13,8 @@ from dataclasses import replace
 from holdfast.core.above import Steps, lying_above, stands_for
 from holdfast.core.confidence import UNSAID
 from holdfast.core.told import Past, Told, findings
-from holdfast.model.handoff import Observation, Source, is_entry, read_source
+from holdfast.model.handoff import Observation, is_entry
+from holdfast.model.sources import Source, read_source
 
 Names = tuple[str, ...]
 Rows = dict[str, tuple[Told, Observation]]  # what was observed, by its id
@@ -39,6 +40,7 @@ class Bases:
         self._then: dict[tuple[str, str, int], Names] = {}
         self._found: dict[tuple[str, int], Rows] = {}
         self._read: dict[str, Source] = {}
+        self._small: dict[str, str] | None = None  # steps by their names in small letters
         for one in latest:
             self._latest[one.step] = one
             self._ids[one.step] = self._ids[one.id] = _observe(one, self.rows)
@@ -118,11 +120,8 @@ class Bases:
         return (*read.plain, *(one for one in read.names if one != told.step))
 
     def _of_rows(self) -> dict[str, Names]:
-        def is_known(name: str) -> bool:
-            return self.is_named(name) or self._was_told(name)
-
         for one in {seen.source: None for _, seen in self.rows.values()}:
-            self._read[one] = read_source(one, is_known)
+            self._read[one] = read_source(one, self._meant)
         meant = {source: one.names for source, one in self._read.items() if one.names}
         if not meant:
             return {}
@@ -149,15 +148,14 @@ class Bases:
     def _of_gone(self, fresh: Iterable[str]) -> dict[str, Names]:
         """The same of what counts no more: it was looked up when it was told, in the plan as it was."""
 
-        def is_known(name: str) -> bool:
-            was_told = self._was_told(name) or bool(self._past.tellings.by(name))
-            return self.is_named(name) or was_told
+        def meant(name: str) -> str:
+            return self._meant(name) or (name if self._past.tellings.by(name) else "")
 
         found = {}
         for name in fresh:
             told, seen = self.gone[name]
             if seen.source not in self._read:
-                self._read[seen.source] = read_source(seen.source, is_known)
+                self._read[seen.source] = read_source(seen.source, meant)
             names = self._read[seen.source].names
             may = [one for one in names if one not in {told.id, told.step}]
             if bases := self._bases(told, may):
@@ -169,6 +167,17 @@ class Bases:
 
     def _is_evidence(self, name: str) -> bool:
         return name in self.rows or name in self.gone
+
+    def _meant(self, name: str) -> str:
+        """The entry or step that a name means, a step in other capital letters too, if it is the only one."""
+        if self.is_named(name) or self._was_told(name):
+            return name
+        if self._small is None:
+            self._small = {}
+            for step in self._steps or self._latest:
+                small = step.casefold()
+                self._small[small] = "" if small in self._small else step
+        return self._small.get(name.casefold(), "")
 
     def _was_told(self, name: str) -> bool:
         return is_entry(name) and self._past.last(name) is not None

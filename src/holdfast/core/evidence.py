@@ -18,6 +18,7 @@ from holdfast.core.told import Told
 from holdfast.model.fixed import fixed
 from holdfast.model.handoff import Observation, entry_id
 from holdfast.model.plan import StepId
+from holdfast.model.sources import source_name
 
 
 @fixed
@@ -55,10 +56,10 @@ def evidence_of(bases: Bases, alike: Alike, said: Sequence[Said], gone: Iterable
 
     `gone` are handoffs that count no more: what fell of them is kept, whether something stands on it or not.
     """
-    contested = {one.entry: one for one in said if one.word == "contest"}
+    contested = _Contested(said, bases)
     stands_on, groups = bases.stand_on()
     needed = {*bases.gone}
-    for one in gone if contested else ():
+    for one in gone if contested.entries else ():
         bases.keep(one)
     if len(bases.gone) > len(needed):
         stands_on, groups = bases.stand_on()
@@ -70,9 +71,10 @@ def evidence_of(bases: Bases, alike: Alike, said: Sequence[Said], gone: Iterable
     for own in said:
         if own.word == "evidence":
             name = entry_id("e", PERSON, own.text, own.by)
-            doubt = next((contested[key].text for key in (name, own.by) if key in contested), "")
+            sources = (source_name(own.by),)
+            doubt = contested.why(name, own.by, sources)
             entry = (name, PERSON, "", own.text, own.by, None, (), (), (), name, 1.0, doubt)
-            added.setdefault(name, Evidence(*entry, sources=(own.by,)))
+            added.setdefault(name, Evidence(*entry, sources=sources))
     past = [
         _finding(bases, name, one, seen, stands_on.get(name, ()), contested)
         for name, (one, seen) in bases.gone.items()
@@ -91,13 +93,12 @@ def _finding(
     told: Told,
     seen: Observation,
     stands_on: tuple[str, ...],
-    contested: Mapping[str, Said],
+    contested: _Contested,
 ) -> Evidence:
     source, why = seen.source, ""
     sources = bases.sources(told, source, is_derived=bool(stands_on))
-    if contested:
-        plain = (one for one in (source, *sources) if not bases.is_named(one))
-        why = doubt_of(contested, told, (name, *plain))
+    if contested.entries:
+        why = contested.why(name, source, sources) or doubt_of(contested.entries, told)
     return Evidence(
         name,
         told.step,
@@ -116,6 +117,25 @@ def _finding(
     )
 
 
+class _Contested:
+    """What people contest: entries and steps as they are named, and sources however they are written."""
+
+    def __init__(self, said: Iterable[Said], bases: Bases) -> None:
+        self.entries = {one.entry: one for one in said if one.word == "contest"}
+        self._sources: dict[str, Said] = {}
+        self._is_named = bases.is_named
+        for name, word in self.entries.items():
+            if not bases.is_named(name):
+                self._sources[name] = self._sources[source_name(name)] = word
+
+    def why(self, name: str, source: str, sources: Iterable[str]) -> str:
+        """Why evidence is contested, itself or a source of it."""
+        if name in self.entries:
+            return self.entries[name].text
+        plain = (one for one in (source, *sources) if not self._is_named(one))
+        return next((self._sources[one].text for one in plain if one in self._sources), "")
+
+
 def spread(said: Sequence[Said], steps: Steps) -> list[Said]:
     """What people said, where a contest of a step that gathers is one of each step whose work it gathers."""
     every: list[Said] = []
@@ -127,11 +147,10 @@ def spread(said: Sequence[Said], steps: Steps) -> list[Said]:
     return every
 
 
-def doubt_of(contested: Mapping[str, Said], told: Told, names: Iterable[str] = ()) -> str:
-    """Why evidence is contested: itself, its handoff or a source of it is, or its step as it was made."""
-    for entry in (told.id, *names):
-        if entry and entry in contested:
-            return contested[entry].text
+def doubt_of(contested: Mapping[str, Said], told: Told) -> str:
+    """Why what a handoff tells is contested: the handoff is, or its step as it was made."""
+    if told.id in contested:
+        return contested[told.id].text
     word = contested.get(told.step)
     return "" if word is None or 0 < word.place < told.place else word.text
 

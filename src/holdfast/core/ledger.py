@@ -252,7 +252,7 @@ def _tested(
     bases: Bases,
     contested: Mapping[str, Said],
 ) -> None:
-    """Take the verdicts of a handoff. One that is contested itself decides nothing, nor one of which all fell.
+    """Take the verdicts of a handoff. One that is contested itself decides nothing, nor one whose all fell.
 
     A verdict leans on the evidence that it names, else on what the same handoff found that speaks for it,
     else on all that the handoff found.

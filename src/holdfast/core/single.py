@@ -12,6 +12,7 @@ from holdfast.core.said import Said, own_entry
 from holdfast.core.told import Told
 from holdfast.model.handoff import entry_id
 from holdfast.model.plan import StepId
+from holdfast.model.sources import source_name
 
 
 class One(NamedTuple):
@@ -154,4 +155,6 @@ def _about(one: Said) -> tuple[str, ...]:
     """The ids that a word is about; of an entry of their own, its id."""
     if own := own_entry(one):
         return (own,)
-    return (one.entry, one.text) if one.word in {"apart", "rejoin"} else (one.entry,)
+    if one.word in {"apart", "rejoin"}:
+        return (one.entry, one.text)
+    return (one.entry, source_name(one.entry)) if one.entry else ()

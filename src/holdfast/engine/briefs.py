@@ -24,8 +24,9 @@ from holdfast.engine.world import World
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import AttemptAccepted, AttemptStarted
-from holdfast.model.handoff import entry_id, handoff_id, parts_of
+from holdfast.model.handoff import entry_id, handoff_id
 from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.model.sources import source_name, source_names
 from holdfast.ports import Store
 
 Blob = tuple[Digest, bytes]
@@ -236,11 +237,13 @@ def off_all_pages(handoffs: Handoffs, said: Sequence[Said], steps: Collection[St
     standing = upheld(said)
     entries = {one.entry for one in standing if one.word == "resolve"}
     doubts = {one.entry for one in standing if one.word == "contest"}.difference(steps)
+    sources = {source_name(one) for one in doubts}
     summed = set()
     for _, one in handoffs.ever() if doubts else ():
         for seen in one.handoff.observed:
             name = entry_id("e", one.step, seen.finding, seen.source)
-            if not doubts.isdisjoint((name, one.id, seen.source, *parts_of(seen.source))):
+            is_doubted = not doubts.isdisjoint((name, one.id, seen.source))
+            if is_doubted or not sources.isdisjoint(source_names(seen.source)):
                 entries.add(name)
                 summed.add(one.id)
     return Quoted(frozenset(entries), frozenset(summed))

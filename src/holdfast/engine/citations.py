@@ -28,8 +28,9 @@ from holdfast.engine.handoffs import Handoffs
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.expression import texts_in
 from holdfast.model.glob import PRIVATE
-from holdfast.model.handoff import Handoff, as_id, entry_id, is_question, listed_in, renamed
+from holdfast.model.handoff import Handoff, as_id, entry_id, is_question, renamed
 from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.model.sources import listed_in, written_ids
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Candidate, Store
 
@@ -177,6 +178,7 @@ def _is_looked_up(place: str, name: str) -> bool:
 
 
 def _is_id(name: str) -> bool:
+    name = as_id(name)
     return bool(_ENTRY.fullmatch(name) or _SHORTENED.fullmatch(name))
 
 
@@ -304,7 +306,7 @@ def _entries_in(handoff: Handoff, step: StepId) -> Iterator[tuple[str, str]]:
 def _named(handoff: Handoff) -> Iterator[tuple[str, str]]:
     """Everything that a handoff may refer to an earlier entry with, and where."""
     for number, one in enumerate(handoff.observed):
-        for name in listed_in(one.source, _is_id):
+        for name in dict.fromkeys((*listed_in(one.source, _is_id), *written_ids(one.source))):
             yield f"observed[{number}].source", name
         yield from ((f"observed[{number}].supports", name) for name in one.supports)
         yield from ((f"observed[{number}].refutes", name) for name in one.refutes)

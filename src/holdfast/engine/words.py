@@ -17,6 +17,7 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptStarted, Recorded
 from holdfast.model.line import Doubted, LedgerSaid, LedgerWord
 from holdfast.model.plan import StepId
+from holdfast.model.sources import source_name
 from holdfast.ports import Store
 
 OWN: tuple[LedgerWord, ...] = ("evidence", "uncertainty", "gap")  # entries of people themselves
@@ -121,8 +122,8 @@ def steps_behind(ledger: Ledger, state: State, entry: str) -> tuple[StepId, ...]
 
 
 def _is_about(entry: str, one: Evidence) -> bool:
-    about = (one.id, one.handoff, one.source, *one.sources)
-    return entry in about and entry not in one.stands_on
+    is_about = entry in (one.id, one.handoff, one.source) or source_name(entry) in one.sources
+    return is_about and entry not in one.stands_on
 
 
 def _standing_on(ledger: Ledger, gone: Collection[str]) -> Iterator[StepId]:

@@ -16,12 +16,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from difflib import get_close_matches
-from typing import Literal, NamedTuple, TypeGuard, TypeVar, cast, get_args
+from typing import Literal, TypeGuard, TypeVar, cast, get_args
 from unicodedata import category
 
 from holdfast.model.digest import Digest, EncodingError, Json, digest_json, digest_texts
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import StepId
+from holdfast.model.sources import DIGITS, ENTRY, HYPHENS, read_source, with_ids
 from holdfast.model.text import one_line
 
 HANDOFF_SCHEMA = "holdfast.handoff/1"
@@ -48,17 +49,8 @@ _INSIDE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "not_done": (("item", "reason"), ("requirement",)),
 }
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
-_DIGITS = 12
-_QUESTION = re.compile(f"u-[0-9a-f]{{0,{_DIGITS}}}")
-_NAME = re.compile(
-    r"(?:\[[^\[\]]*\]|[^\s,;&+\[])+"
-)  # what stands in brackets belongs to the id of an item
-_BETWEEN = re.compile(r"[\s,;&+]")
-_BESIDE = frozenset({"and", "step", "steps"})  # words between names, or before them
-_PART = re.compile(r"(?:\[[^\[\]]*\]|[^,;\n])+")
-_LISTS = re.compile(r"[,;\n]")
-_ANY_ID = re.compile(f"[ehuga]-[0-9a-f]{{1,{_DIGITS}}}", re.IGNORECASE)
-_ENTRY = re.compile(rf"(?<![\w-])[eh]-[0-9a-f]{{{_DIGITS}}}(?![\w-])", re.IGNORECASE)
+_QUESTION = re.compile(f"u-[0-9a-f]{{0,{DIGITS}}}")
+_ANY_ID = re.compile(f"[ehuga]-[0-9a-f]{{1,{DIGITS}}}", re.IGNORECASE)
 _UNSEEN = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})  # kinds of letters
 T = TypeVar("T")
 
@@ -119,7 +111,7 @@ class Handoff:
 
 def entry_id(kind: Kind, step: StepId, *words: str) -> str:
     """The id of an entry of the ledger: equal for equal words of one step."""
-    return f"{kind}-{digest_texts(step, *words)[:_DIGITS]}"
+    return f"{kind}-{digest_texts(step, *words)[:DIGITS]}"
 
 
 def is_question(name: str) -> bool:
@@ -129,64 +121,13 @@ def is_question(name: str) -> bool:
 
 def as_id(name: str) -> str:
     """A name as it is kept, if it is an id or the beginning of one: in small letters."""
-    return name.lower() if _ANY_ID.fullmatch(name) else name
+    plain = name.translate(HYPHENS)
+    return plain.lower() if _ANY_ID.fullmatch(plain) else name
 
 
 def is_entry(name: str) -> bool:
     """Whether a name is the id of evidence or of a handoff."""
-    return name[1:2] == "-" and name.islower() and _ENTRY.fullmatch(name) is not None
-
-
-class Source(NamedTuple):
-    """What a source names: entries and steps, and sources in the world, each of its own."""
-
-    names: tuple[str, ...]
-    plain: tuple[str, ...]
-
-
-def read_source(source: str, is_known: Callable[[str], object]) -> Source:
-    """What a source names, part by part: entries and steps, or ids in its words; else it is a plain name."""
-    names: dict[str, None] = {}
-    plain: dict[str, None] = {}
-    if listed := _all_known(source, is_known):
-        return Source(listed, ())
-    for part in parts_of(source):
-        words = [one.lower() for one in _ENTRY.findall(part)]
-        found = _all_known(part, is_known) or tuple(one for one in words if is_known(one))
-        names.update(dict.fromkeys(found))
-        plain.update({} if found else {part: None})
-    return Source(tuple(names), tuple(plain))
-
-
-def parts_of(source: str) -> list[str]:
-    """The parts of a source that are listed with commas, semicolons or line breaks between them."""
-    if not _LISTS.search(source):
-        return [source] if source else []
-    parts = (part.strip().removeprefix("and ").lstrip() for part in _PART.findall(source))
-    return [part for part in parts if part]
-
-
-def names_in(source: str, is_known: Callable[[str], object]) -> tuple[str, ...]:
-    """The entries and steps that a source names, in its list or in its words."""
-    return read_source(source, is_known).names
-
-
-def listed_in(source: str, is_known: Callable[[str], object]) -> tuple[str, ...]:
-    """The same, without ids in the words of a part that is no list of names."""
-    if listed := _all_known(source, is_known):
-        return listed
-    found = (one for part in parts_of(source) for one in _all_known(part, is_known))
-    return tuple(dict.fromkeys(found))
-
-
-def _all_known(text: str, is_known: Callable[[str], object]) -> tuple[str, ...]:
-    """The names in a text that is a list of them and nothing else: one or several."""
-    if is_known(text):
-        return (text,)
-    if not _BETWEEN.search(text):
-        return ()
-    parts = [one for one in dict.fromkeys(_NAME.findall(text)) if one not in _BESIDE]
-    return tuple(parts) if all(is_known(one) for one in parts) else ()
+    return name[1:2] == "-" and name.islower() and ENTRY.fullmatch(name) is not None
 
 
 def handoff_id(step: StepId, content: Digest) -> str:
@@ -461,9 +402,13 @@ def cited(handoff: Handoff) -> Iterator[str]:
     for one in handoff.observed:
         yield from (*one.supports, *one.refutes)
         if one.source:
-            yield from names_in(one.source, _ENTRY.fullmatch) or (one.source,)
+            yield from read_source(one.source, _as_entry).names or (one.source,)
     for tested in handoff.hypotheses.values():
         yield from tested.evidence
+
+
+def _as_entry(name: str) -> str:
+    return name if is_entry(name) else ""
 
 
 def renamed(handoff: Handoff, names: Mapping[str, str]) -> Handoff:
@@ -472,17 +417,12 @@ def renamed(handoff: Handoff, names: Mapping[str, str]) -> Handoff:
     def new(given: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(names.get(one, one) for one in given))
 
-    def spelled(source: str) -> str:
-        if not listed_in(source, names.__contains__):
-            return source
-        return _NAME.sub(lambda found: names.get(found[0], found[0]), source)
-
     return replace(
         handoff,
         observed=tuple(
             replace(
                 one,
-                source=spelled(one.source),
+                source=with_ids(one.source, names),
                 supports=new(one.supports),
                 refutes=new(one.refutes),
             )

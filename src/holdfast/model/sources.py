@@ -1,0 +1,280 @@
+"""What the source of a finding names: entries and steps, and sources in the world.
+
+A source is read part by part, with commas, semicolons or line breaks between them, none of which parts an
+address. A part that names an entry or a step stands for that, in marks and in the words that people put
+before it too: `search`, (search), "from step Search", "handoff of search", "search's output", "as told in
+e-1f3c…". Any other is a source in the world. One source may be written in many ways, and `source_name` gives
+all of them one name, by which it counts once and is contested:
+
+    letters      composed as Unicode says, small, without those that nobody sees; one blank for several
+    marks        around it, a stop behind it, `source:`, `see` and `from` before it
+    a file       without `file:`, `./` and `x/..`, and without the place in it: gauge.csv#L3, :12, (row 3)
+    an address   scheme and host in small letters, the rest as it is; without `#…` and the last slash
+    a year       or another mere number belongs to what stands before it: Smith, 2019 and Smith (2019)
+
+What differs in anything else is two: /data/gauge.csv is not gauge.csv, nor is http:// the same as https://.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+from unicodedata import category, normalize
+
+DIGITS = 12  # of an id
+ENTRY = re.compile(rf"(?<![\w-])[eh]-[0-9a-f]{{{DIGITS}}}(?![\w-])", re.IGNORECASE)
+Meant = Callable[[str], str]  # the entry or step that a name means; empty if it means none
+
+_SCHEME = r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,15}://"
+_ADDRESS = re.compile(rf"({_SCHEME})([^/?#]*)(.*)", re.DOTALL)
+_WRITTEN = re.compile(
+    rf"{_SCHEME}\S*|(?<![\w-])[eh][-\u2010\u2011][0-9a-f]{{4,{DIGITS}}}(?![\w-])", re.IGNORECASE
+)  # an id in words; what looks like one inside of an address is none
+_LONGEST = 1_000  # letters of a part that is more than prose
+_SIMPLE = re.compile(r"(?:[a-z0-9_-]+/)*[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|[a-z0-9]+(?: [a-z0-9]+)+")
+_NAME = re.compile(
+    r"(?:\[[^\[\]]*\]|[^\s,;&+\[])+"
+)  # what stands in brackets belongs to the id of an item
+_BETWEEN = re.compile(r"[\s,;&+]")
+_BESIDE = frozenset({"and", "step", "steps"})  # words between names, or before them
+_LISTS = re.compile(r"[,;\n]")
+_PART = re.compile(rf"(?:\[[^\[\]]*\]|{_SCHEME}(?:[^\s,;]|[,;](?!\s|\Z|{_SCHEME}))+|[^,;\n])+")
+_AND = re.compile(r"\s+(?:and|&|\+)\s+", re.IGNORECASE)
+
+HYPHENS = {0x2010: "-", 0x2011: "-"}  # that look like the plain one
+_AROUND = frozenset(
+    ["()", "[]", "{}", "<>", '""', "''", "``", "**", "“”", "„“", "„”", "\u2018\u2019", "«»", "»«"]
+)
+_LEAD = re.compile(
+    r"(?:sources?|src|see|from|via|cf)\s*[:=]\s*"
+    r"|(?:see\s+also|see|from|cf\.|according\s+to|as\s+told\s+by)\s+|[-*•]\s+",
+    re.IGNORECASE,
+)
+_THINGS = ("handoff", "output", "artifact", "evidence", "finding", "result")
+_TOLD = rf"(?:{'|'.join(_THINGS)})s?"
+_HEADS = (*_THINGS, "step", "the ", "see ", "from ", "according ", "as ")
+_TAILS = (" step", *(f".{one}{end}" for one in _THINGS for end in ("", "s")))
+_BEFORE_STEP = re.compile(
+    rf"(?:the\s+)?(?:{_TOLD}|steps?)(?:\s*[:.]\s*|\s+(?:(?:of|from|by)\s+)?)(?:the\s+)?"
+    r"(?:steps?\s*[:.]?\s+)?",
+    re.IGNORECASE,
+)
+_BEHIND_STEP = re.compile(rf"(?:['\u2019]s?\s+{_TOLD}|\.{_TOLD}|\s+step|/)\Z", re.IGNORECASE)
+
+_FILE = r"[^\s/]*\.[A-Za-z][A-Za-z0-9]{0,7}"
+_IS_FILE = re.compile(rf"(?:\S*/)?{_FILE}")
+_AT = r"\.?\s*[A-Z]{0,3}\d[\w.,:\s\u2013-]{0,40}"
+_PAGE = rf"(?:rows?|pages?|pp?|cells?){_AT}"
+_SPOT = rf"(?:rows?|lines?|pages?|pp?|cells?|columns?|cols?|sheets?|tables?|figures?|figs?){_AT}"
+_IN_FILE = re.compile(
+    rf"((?:.*[\s/])?{_FILE})(?:#[A-Za-z][\w=.,:-]*|:\d+(?:[-:,]\d+)*|\s*\({_SPOT}\)|\s+{_SPOT})",
+    re.IGNORECASE | re.DOTALL,
+)
+_ON_PAGE = re.compile(rf"(.*\S)\s*\({_PAGE}\)", re.IGNORECASE | re.DOTALL)
+_IS_PAGE = re.compile(rf"\(?{_PAGE}\)?", re.IGNORECASE)
+_IS_SPOT = re.compile(rf"\(?{_SPOT}\)?", re.IGNORECASE)
+_IS_NUMBER = re.compile(r"\(?\d[\d\s./\u2013-]{0,20}[a-z]?\)?")
+_YEAR = re.compile(r"\((\d{4}[a-z]?)\)")
+_LOCAL = re.compile(r"file:(?://(?:localhost(?=/))?)?\s*", re.IGNORECASE)
+
+
+class Source(NamedTuple):
+    """What a source names: entries and steps, and sources in the world, each of its own."""
+
+    names: tuple[str, ...]
+    plain: tuple[str, ...]
+
+
+def read_source(source: str, meant: Meant) -> Source:
+    """What a source names, part by part: entries and steps, or ids in its words; else it is a plain name."""
+    if not source:
+        return Source((), ())
+    if listed := _all_known(source, meant):
+        return Source(listed, ())
+    if _SIMPLE.fullmatch(source) and not _has_words(source):
+        return Source((), (source,))
+    names: dict[str, None] = {}
+    plain: list[str] = []
+    for part in parts_of(source):
+        for piece in _pieces(part, meant):
+            if found := _named(piece, meant):
+                names.update(dict.fromkeys(found))
+            else:
+                plain.append(piece)
+    world = [_one_name(one) for one in _whole(plain, is_first=not names)]
+    return Source(tuple(names), tuple(dict.fromkeys(world)))
+
+
+@lru_cache(maxsize=65_536)
+def source_names(source: str) -> tuple[str, ...]:
+    """The names of all sources in the world that a source has, as if it named no step and no entry."""
+    return read_source(source, lambda _: "").plain
+
+
+def source_name(text: str) -> str:
+    """The one name of a source in the world, however it is written; of a list, its own words."""
+    names = source_names(text)
+    return names[0] if len(names) == 1 else _tidy(text).casefold()
+
+
+def parts_of(source: str) -> list[str]:
+    """The parts of a source that are listed with commas, semicolons or line breaks between them."""
+    if not _LISTS.search(source):
+        return [source] if source else []
+    parts = (part.strip().removeprefix("and ").lstrip() for part in _PART.findall(source))
+    return [part for part in parts if part]
+
+
+def listed_in(source: str, is_known: Callable[[str], object]) -> tuple[str, ...]:
+    """The entries and steps that a source lists as they are written, without ids in its words."""
+
+    def meant(name: str) -> str:
+        return name if is_known(name) else ""
+
+    if listed := _all_known(source, meant):
+        return listed
+    found = (one for part in parts_of(source) for one in _all_known(part, meant))
+    return tuple(dict.fromkeys(found))
+
+
+def written_ids(source: str) -> list[str]:
+    """What looks like the id of evidence or of a handoff in the words of a source, as it is written."""
+    return [one for one in _WRITTEN.findall(source) if "://" not in one]
+
+
+def with_ids(source: str, ids: Mapping[str, str]) -> str:
+    """A source with other ids, wherever it has these in a list or in its words."""
+    listed = _NAME.sub(lambda found: ids.get(found[0], found[0]), source)
+    return _WRITTEN.sub(lambda found: ids.get(found[0], found[0]), listed)
+
+
+def _has_words(source: str) -> bool:
+    """Whether a simple source may have words around the name of a step, or join several with `and`."""
+    return source.startswith(_HEADS) or source.endswith(_TAILS) or " and " in source
+
+
+# --- entries and steps ----------------------------------------------------------------------------
+
+
+def _all_known(text: str, meant: Meant) -> tuple[str, ...]:
+    """The names in a text that is a list of them and nothing else: one or several."""
+    if one := meant(text):
+        return (one,)
+    if not _BETWEEN.search(text):
+        return ()
+    known: dict[str, None] = {}
+    for one in _NAME.findall(text):
+        if one not in _BESIDE:
+            name = meant(one)
+            if not name:
+                return ()
+            known[name] = None
+    return tuple(known)
+
+
+def _named(piece: str, meant: Meant) -> tuple[str, ...]:
+    """The entries and steps that a piece means, in marks and words around them or in its own words."""
+    if len(piece) <= _LONGEST:
+        for text in _without_words(piece):
+            if found := _all_known(text, meant):
+                return found
+    ids = [one.translate(HYPHENS).lower() for one in written_ids(piece)]
+    return tuple(dict.fromkeys(filter(None, (meant(one) for one in ids))))
+
+
+def _without_words(piece: str) -> Iterator[str]:
+    yield piece
+    text = _bare(_tidy(piece))
+    yield text
+    found = _BEFORE_STEP.match(text)
+    less = _bare(text[found.end() :]) if found else text
+    yield less
+    yield _bare(_BEHIND_STEP.sub("", less))
+
+
+def _pieces(part: str, meant: Meant) -> list[str]:
+    """What a part joins with `and`: files, addresses, or names of which one is known; else the whole."""
+    if len(part) > _LONGEST or not _AND.search(part):
+        return [part]
+    pieces = [_bare(one) for one in _AND.split(_bare(_tidy(part)))]
+    if any(" " in one for one in pieces):
+        return [part]
+    is_list = all(_IS_FILE.fullmatch(one) or _ADDRESS.fullmatch(one) for one in pieces)
+    return pieces if is_list or any(_named(one, meant) for one in pieces) else [part]
+
+
+# --- sources in the world -------------------------------------------------------------------------
+
+
+def _whole(pieces: list[str], *, is_first: bool) -> list[str]:
+    """The pieces, a mere number with what stands before it, and without places in what stands before."""
+    whole: list[str] = []
+    for piece in pieces:
+        text = _tidy(piece)
+        if whole or not is_first:
+            in_file = bool(whole) and _is_somewhere(whole[-1])
+            if _IS_PAGE.fullmatch(text) or (in_file and _IS_SPOT.fullmatch(text)):
+                continue
+            if _IS_NUMBER.fullmatch(text):
+                whole[-1:] = [f"{whole[-1]} {text}"] if whole else []
+                continue
+        whole.append(piece)
+    return whole
+
+
+def _is_somewhere(text: str) -> bool:
+    name = _bare(_tidy(text))
+    return bool(_IS_FILE.fullmatch(name) or _ADDRESS.fullmatch(name))
+
+
+@lru_cache(maxsize=65_536)
+def _one_name(text: str) -> str:
+    name = _tidy(text)
+    if len(name) > _LONGEST:
+        return name.casefold()
+    name = _bare(name) or name
+    for place in (_IN_FILE, _ON_PAGE):
+        if not _ADDRESS.fullmatch(name) and (found := place.fullmatch(name)):
+            name = _bare(found[1])
+    local = _LOCAL.match(name)
+    if local is None and (address := _ADDRESS.fullmatch(name)):
+        scheme, host, rest = address.groups()
+        return (scheme + host).lower() + rest.partition("#")[0].rstrip("/")
+    name = _path(name[local.end() :] if local else name) or name
+    return _YEAR.sub(r"\1", name).casefold()
+
+
+def _tidy(text: str) -> str:
+    """A text with each letter as one, without letters that nobody sees, one blank for several."""
+    if not text.isascii():
+        seen = normalize("NFC", text).translate(HYPHENS)
+        text = "".join(letter for letter in seen if category(letter) != "Cf")
+    return " ".join(text.split())
+
+
+def _bare(text: str) -> str:
+    """A text without the marks around it, and without `source:`, `see` or `from` before it."""
+    while True:
+        less = text if text.endswith("/..") else text.rstrip(".,;: ")
+        if less[:1] + less[-1:] in _AROUND and len(less) > 1 and less[-1] not in less[1:-1]:
+            less = less[1:-1].strip()
+        found = _LEAD.match(less)
+        less = less[found.end() :] if found and found.end() < len(less) else less
+        if less == text or not less:
+            return text
+        text = less
+
+
+def _path(text: str) -> str:
+    """A path without steps that lead nowhere; other texts are as they were."""
+    if "/" not in text:
+        return text
+    steps: list[str] = []
+    for step in text.split("/"):
+        if step == ".." and steps and steps[-1] != "..":
+            steps.pop()
+        elif step not in {"", "."}:
+            steps.append(step)
+    return ("/" if text.startswith("/") else "") + "/".join(steps)
