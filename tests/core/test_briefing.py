@@ -184,3 +184,12 @@ def test_of_findings_that_say_the_same_the_surest_that_stands_is_told() -> None:
     left = briefing(folded([rumour, police], alike, said=doubt), [StepId("a"), StepId("b")]).text
     assert "(police, 0.90)" in left
     assert "rumour" not in left
+
+
+@pytest.mark.req("R117", "R127")
+def test_every_wording_of_what_is_taken_for_one_is_told() -> None:
+    names = ("William measured it", "Williams measured it", "WILLIAM measured it.")
+    steps = [told(f"s{n}", observed=(Observation(text, "log"),)) for n, text in enumerate(names)]
+    page = briefing(folded(steps, alike), [one.step for one in steps]).text
+    others = 'also put as "Williams measured it", "WILLIAM measured it."'
+    assert f"- William measured it (log, said 3 times), {others} e-" in page

@@ -39,6 +39,10 @@ SAME = [
     ("the delay was 5ms", "the delay was 5 ms"),
     ("A gauge drifts", "the gauge drifts"),
     ("Is the sample of the river large enough?", "is the river sample large enough"),
+    ("the URLs are stale", "the URL is stale"),
+    ("x = - 5", "x = -5"),
+    ("12 Lakes froze in 2019", "12 Lakes froze, 2019"),
+    ("RAIN fell", "rain fell"),
 ]
 
 TWO = [
@@ -83,6 +87,24 @@ TWO = [
     ("温度在夏天上升了很多", "温度在冬天上升了很多"),
     ("the law helps US", "the law helps us"),
     ("???", "!!!"),
+    ("The login page uses HTTP", "The login page uses HTTPS"),
+    ("the login page uses http", "the login page uses https"),
+    ("The link gives 5 Mb/s", "the link gives 5 MB/s"),
+    ("the rate is given in Mb/s", "the rate is given in MB/s"),
+    ("dose is 5 mSv/h", "dose is 5 MSv/h"),
+    ("pressure is 5 mbar", "pressure is 5 Mbar"),
+    ("the scale is in mW", "the scale is in MW"),
+    ("x = - 5", "x = 5"),
+    ("the trend is - 5 ppm", "the trend is 5 ppm"),
+    ("the trend is − 5 ppm", "the trend is 5 ppm"),
+    ("the ratio is 3 / 4", "the ratio is 3 4"),
+    ("the ratio is 3 : 4", "the ratio is 3 4"),
+    ("n is 5!", "n is 5"),
+    ("depth 12 in", "depth 12"),
+    ("the pipe has lead", "the pipe is lead"),
+    ("Die Maße stimmen", "Die Masse stimmen"),
+    ("What has changed?", "Has it changed?"),
+    ("What is in the tank?", "Is it in the tank?"),
 ]
 
 

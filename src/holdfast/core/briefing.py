@@ -8,7 +8,8 @@ order is the order of worth:
     3  how the hypotheses stand that the step tests
     4  questions that are open, the latest raised first
     5  evidence of the steps it needs, then of those above them, nearest first; the surest first; of
-       findings that say the same the surest alone, with how many there are; nothing that is contested
+       findings that say the same the surest alone, with how many there are and how else they put it;
+       nothing that is contested
     6  gaps of the steps farther above
 
 Each line ends with the id of its entry, so that a handoff can refer to it. A step that gathers tells nothing
@@ -62,6 +63,7 @@ SUMMED = "## Summed up, for want of room"  # all below it names handoffs, not en
 _ID = re.compile(r"^- .* ([a-z]-[0-9a-f]{12})$", re.MULTILINE)
 _FOR_WHOLE = 0.75  # of the budget, if not everything finds room
 _TOPICS = 3  # words that findings are about
+_WORDINGS = 3  # other ones that a finding is shown with
 
 
 class _Line(NamedTuple):
@@ -303,7 +305,7 @@ def _evidence(ledger: Ledger, needs: Collection[StepId]) -> Iterator[_Line]:
     for head in sorted(same, key=order.__getitem__):
         one = max(same[head], key=lambda one: certain[one.id] or 0.0)
         sure = certain[one.id]
-        text = _finding(one, len(same[head]), sure)
+        text = _finding(one, same[head], sure)
         yield _Line("evidence", text, one.step, "finding", one.finding, sure)
 
 
@@ -317,10 +319,19 @@ def _worth(
     return (one.step not in needs, -wave.get(one.step, 0), -(sure or 0.0), one.id)
 
 
-def _finding(one: Evidence, times: int, sure: float | None) -> str:
+def _finding(one: Evidence, same: Sequence[Evidence], sure: float | None) -> str:
     facts = [one_line(one.source)] if one.source else []
     facts += [f"{sure:.2f}"] if sure is not None else []
-    facts += [f"said {times} times"] if times > 1 else []
+    facts += [f"said {len(same)} times"] if len(same) > 1 else []
     facts += ["stands on what was contested"] if one.stale else []
     told = f" ({', '.join(facts)})" if facts else ""
-    return f"- {one_line(one.finding)}{told} {one.id}"
+    return f"- {one_line(one.finding)}{told}{_wordings(one, same)} {one.id}"
+
+
+def _wordings(one: Evidence, same: Sequence[Evidence]) -> str:
+    """How others put what is taken for the same: whoever reads it sees if it is not."""
+    others = [*dict.fromkeys(one_line(other.finding) for other in same)]
+    others = [text for text in others if text != one_line(one.finding)]
+    more = f" and {len(others) - _WORDINGS} wordings more" if len(others) > _WORDINGS else ""
+    quoted = ", ".join(f'"{text}"' for text in others[:_WORDINGS])
+    return f", also put as {quoted}{more}" if quoted else ""

@@ -1,8 +1,9 @@
 """Texts that say the same in nearly the same words.
 
 Two texts are one if nothing differs but what says nothing: capital letters, punctuation, words like `the` and
-`in`, the `s` of a plural, "sample of the river" for "river sample". Any other word that one of them has and
-the other has not makes two of them, and so does another order: "5 of 7 failed" and "6 of 7 failed",
+`in`, the `s` of a plural, "sample of the river" for "river sample". Capital letters of a unit say something,
+and so do the `s` of an acronym and a sign before a number. Any other word that one of them has and the other
+has not makes two of them, and so does another order: "5 of 7 failed" and "6 of 7 failed",
 "compression is on" and "compression is off", "5 mW" and "5 MW", "wolves eat deer" and "deer eat wolves" are
 two each. So a line may stand twice that a reader would have taken for one; hardly ever does a text stand for
 another that says something else.
@@ -44,11 +45,15 @@ _STOPS = re.compile(
 _SIGNS = frozenset("<>=≤≥≠≈~!±+-×÷*/^%‰°")  # of a formula
 _DASHES = frozenset("-–—*•/|&,.;:")
 _OF = "of"
+_MINUS = {"–": "-", "—": "-", "−": "-"}
+_BEFORE_NUMBER = frozenset("-–—−/*:")  # a sign of its own, if a number follows
 _UNIT = 3  # letters at the most of a word behind a number that is its unit
-_NOTHING_WORDS = "a an the in at is are be it its this that there as also do does has have what"
+_WRITTEN_UNIT = 5  # and of one with a capital letter
+_NOTHING_WORDS = "a an the in at is are be it its this that there as also do does"
 _SAYS_NOTHING = frozenset(_NOTHING_WORDS.split())
 _NAME_WORDS = "us who may no or so to up me on am"  # in capital letters: the country, not we
 _SHOUTED = _SAYS_NOTHING | frozenset(_NAME_WORDS.split())
+_VOWELS = frozenset("aeiouy")
 _EMPTY_WORDS = """
     about also because been both could does each from have into just made many most much only other
     over said same should some such than that their them then there these they this those through
@@ -187,14 +192,28 @@ def _chunks(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
         text = _COMPARED.sub(r" \1 ", text)
     if "'" in text or _CURLED[1] in text:
         text = _APOSTROPHE.sub("", _OWNER.sub("", text))
-    is_behind_number = False
     if text.startswith("A "):  # anywhere else a name: gauge A
         text = f"a {text[2:]}"
-    for chunk in text.split():
+    is_behind_number = False
+    chunks = text.split()
+    last = len(chunks) - 1
+    for place, chunk in enumerate(chunks):
         words, word, is_number = _read(chunk)
-        is_unit = is_behind_number and len(word) <= _UNIT and word.isalpha() and words
-        yield (word,) if is_unit else words, word  # capital letters of a unit say something: mW, MW
+        if is_behind_number and _is_unit(words, word, is_last=place == last):
+            words = (word,)  # capital letters of a unit say something: mW, MW
+        elif not words and chunk in _BEFORE_NUMBER and place < last and _read(chunks[place + 1])[2]:
+            words = (_MINUS.get(chunk, chunk),)
+        yield words, word
         is_behind_number = is_number
+
+
+def _is_unit(words: tuple[str, ...], word: str, *, is_last: bool) -> bool:
+    """Whether a word behind a number is its unit; `in` is inches only where nothing follows."""
+    if not word.isalpha():
+        return False
+    if not words:
+        return is_last
+    return len(word) <= (_UNIT if word.islower() else _WRITTEN_UNIT)
 
 
 @lru_cache(maxsize=65_536)
@@ -206,24 +225,29 @@ def _read(chunk: str) -> tuple[tuple[str, ...], str, bool]:
         return tuple(filter(None, found.groups())), word, not found[3]
     if _DASHES.issuperset(word):
         return (), word, False
-    plain = word.casefold()
-    if word.isupper() and (len(word) == 1 or plain in _SHOUTED):
-        return (word,), word, False
+    plain = word.lower()  # not casefold: Maße are not Masse
+    if word.isupper():
+        is_name = len(word) == 1 or plain in _SHOUTED
+        return (word if is_name else plain,), word, False  # the S of HTTPS is no plural
+    if plain != word and (word[0].islower() or "/" in word):
+        return (word,), word, False  # mW, kWh, Mb/s: capital letters that say something
     return (() if plain in _SAYS_NOTHING else (_singular(plain),)), word, False
 
 
 def _bare(chunk: str) -> str:
     word = chunk.lstrip(_BEFORE).rstrip(_BEHIND)
+    if "!" in chunk and word[-1:].isdigit() and chunk.rstrip(".").endswith(f"{word}!"):
+        return f"{word}!"  # 5! is 120
     if word[-1:] in _QUOTES and not word[-2:-1].isdigit():  # 5' and 5" are lengths
         word = word.rstrip(_QUOTES).rstrip(_BEHIND)
     return word
 
 
 def _singular(word: str) -> str:
-    """A word without the `s` of a plural; names with signs or digits in them have none."""
+    """A word without the `s` of a plural; names with signs or digits in them have none, nor has https."""
     if len(word) <= 3 or word[-1] != "s" or not word.isalpha():  # noqa: PLR2004 - as in gas
         return word
-    if word.endswith(("ss", "us", "is")):
+    if word.endswith(("ss", "us", "is")) or (word.isascii() and _VOWELS.isdisjoint(word)):
         return word
     if word.endswith("ies"):
         return f"{word[:-3]}y"
