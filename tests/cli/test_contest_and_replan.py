@@ -105,6 +105,18 @@ def test_a_verdict_that_names_no_evidence_falls_with_what_its_step_found(project
     assert project.resume().states == {"test": "done", "write": "done"}
 
 
+@pytest.mark.req("R122")
+@pytest.mark.parametrize("what", ["h-", "test"])
+def test_a_contested_handoff_asks_for_no_other_plan(project: Project, what: str) -> None:
+    project.write("plan.yaml", PREMISES + STEPS)
+    project.write("test.json", handoff(replan={"reason": "the moon is full"}))
+    assert project.run().code == 3
+    project.ok("ledger", "contest", what, "--because", "nonsense")
+    assert "contested: nonsense" in project.ok("ledger", "handoffs").out
+    assert entry(project, "handoffs", "test")["contested"] == "nonsense"
+    assert project.resume().states == {"test": "done", "write": "done"}
+
+
 CHAIN = """
 name: chain
 steps:

@@ -164,6 +164,55 @@ def test_a_handoff_that_asks_for_another_plan_by_its_field_or_in_the_old_words()
     assert triggers(found, PREMISES, Rules(), {one.id}) == [other]
 
 
+@pytest.mark.req("R122")
+@pytest.mark.parametrize(
+    ("question", "is_asked"),
+    [
+        ("There is no need to replan, is there?", False),
+        ("We do not need to replan.", False),
+        ("I don't think we need to replan", False),
+        ("It is not enough, we need to replan", True),
+        ("No need to replan the first part, but we need to replan the second", True),
+    ],
+)
+def test_who_says_that_no_other_plan_is_needed_asks_for_none(
+    question: str, *, is_asked: bool
+) -> None:
+    assert causes(folded([told("a", uncertainty=question)], alike)) == ["request"] * is_asked
+
+
+@pytest.mark.req("R119", "R122")
+@pytest.mark.parametrize("what", ["handoff", "step"])
+def test_what_a_contested_handoff_asks_is_no_cause(what: str) -> None:
+    asks = told("a", replan="the file is empty", uncertainty="Is the station online at night?")
+    known = Premises(known=("station online at night",))
+    word = Said("contest", asks.id if what == "handoff" else "a", "nonsense")
+    for said, expected in (([], ["assumption", "request"]), ([word], [])):
+        found = folded([asks], alike, said=said)
+        assert [one.cause for one in triggers(found, known, Rules())] == expected
+    both = folded([asks, told("b", uncertainty=asks.handoff.uncertainty)], alike, said=[word])
+    assert [one.cause for one in triggers(both, known, Rules())] == ["assumption"]
+
+
+@pytest.mark.req("R120")
+@pytest.mark.parametrize(
+    ("item", "reason", "is_critical"),
+    [
+        ("the map", "no data", False),
+        ("data of May", "no time", False),
+        ("data", "no time", True),
+        ("data: those of May", "no time", True),
+        ("all", "no sales figures with their source", True),
+    ],
+)
+def test_the_id_of_a_requirement_is_no_word_of_a_gap(
+    item: str, reason: str, *, is_critical: bool
+) -> None:
+    must = Premises(musts={"data": "sales figures with their source"})
+    found = folded([told("a", not_done=(Undone(item, reason),))], alike)
+    assert bool(triggers(found, must, Rules(gaps=0))) == is_critical
+
+
 def test_a_gap_is_critical_if_its_step_serves_what_must_be() -> None:
     gaps = tuple(Undone(f"part {n}", "no time") for n in range(4))
     one = told("a", not_done=gaps)

@@ -77,6 +77,7 @@ def ledger_schema() -> dict[str, Json]:
     told = _entry(
         standing=counts,
         failed=_FLAG,
+        contested=_MAYBE,
         run=_MAYBE,
         attempt={"type": "integer"},
         at=_TIME,

@@ -207,7 +207,7 @@ def _lines(one: One, certain: Certain) -> Iterable[str]:
             for h in shown.hypotheses.values()
         ],
         "handoffs": [
-            (told.step, f"{_attempted(told)}{note} · {told.id}")
+            (told.step, f"{_attempted(told)}{note}{_doubted(told, shown)} · {told.id}")
             for ones, note in ((shown.handoffs, ""), (earlier, f" · {_GONE}"))
             for told in ones
         ],
@@ -247,6 +247,11 @@ def _finding(one: Evidence, certain: Certain, gone: Gone) -> str:
 def _artifact(one: Registered, gone: Gone) -> str:
     facts = [_GONE] if one.id in gone else []
     return " · ".join([f"{one_line(one.artifact)}: {one_line(one.ref)}", *facts, one.id])
+
+
+def _doubted(one: Told, shown: Ledger) -> str:
+    why = shown.contested.get(one.id)
+    return f" · contested: {one_line(why)}" if why else ""
 
 
 def _attempted(one: Told) -> str:
@@ -372,8 +377,8 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
             }
             for name, one in found.hypotheses.items()
         },
-        "handoffs": [_told_json(one, "latest") for one in found.handoffs]
-        + cast("list[Json]", [_told_json(one, "superseded") for one in found.superseded]),
+        "handoffs": [_told_json(one, "latest", found) for one in found.handoffs]
+        + cast("list[Json]", [_told_json(one, "superseded", found) for one in found.superseded]),
         "found_by": {name: [*ids] for name, ids in _named(found)},
         "stale": [*found.stale],
     }
@@ -403,12 +408,13 @@ def _said_json(one: Said) -> Json:
     }
 
 
-def _told_json(one: Told, standing: str) -> Json:
+def _told_json(one: Told, standing: str, found: Ledger) -> Json:
     return {
         "id": one.id,
         "from_step": one.step,
         "standing": standing,
         "failed": one.failed,
+        "contested": found.contested.get(one.id),
         "run": one.run or None,
         "attempt": one.attempt,
         "at": one.at or None,

@@ -91,6 +91,7 @@ class Ledger:
         default_factory=dict
     )  # of the steps and handoffs that evidence stands on
     past: tuple[Evidence, ...] = ()  # counts no more: something stands on it, or it fell
+    contested: Mapping[str, str] = field(default_factory=dict)  # handoffs, and why
 
 
 def folded(
@@ -138,7 +139,15 @@ def folded(
         unmatched=unmatched,
         found_by=groups,
         past=before,
+        contested=_contested(latest, said),
     )
+
+
+def _contested(latest: Iterable[Told], said: Iterable[Said]) -> dict[str, str]:
+    """The handoffs that are contested themselves, or whose steps are, and why."""
+    words = {one.entry: one for one in said if one.word == "contest"}
+    why = {one.id: doubt_of(words, one) for one in latest} if words else {}
+    return {name: text for name, text in why.items() if text}
 
 
 def _latest(told: Iterable[Told]) -> tuple[tuple[Told, ...], tuple[Told, ...]]:

@@ -7,6 +7,8 @@
     hypothesis  one was refuted that the plan stands on
     request     a handoff asks for another plan
 
+What a contested handoff asks for, or asks, is no cause.
+
 They are looked at when all steps of a wave are settled, on the ledger up to that wave, so that the same
 work always leads to the same decision. What was decided once is not decided again: a trigger is known by
 its id, and those that an earlier plan answered are left out.
@@ -14,6 +16,7 @@ its id, and those that an earlier plan answered are left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Literal
@@ -28,7 +31,10 @@ from holdfast.model.handoff import Handoff, Standing
 from holdfast.model.plan import StepId
 
 Cause = Literal["assumption", "gaps", "hypothesis", "request"]
-_LEGACY = "need to replan"
+_ASKS = "need to replan"
+_DENIES = re.compile(
+    rf"(?:\b(?:no|not|never|without)|n['\u2019]t)\s+(?:\w+\s+){{0,2}}{_ASKS}", re.IGNORECASE
+)
 _NAMED = 5  # gaps that are called by name
 _DOUBTS = frozenset({"uncertainty", "evidence"})  # words of people that may doubt what is known
 
@@ -86,7 +92,7 @@ def triggers(
 
 def may_matter(handoff: Handoff, premises: Premises, rules: Rules) -> bool:
     """Whether a handoff says anything that a trigger could come of; most say nothing of the kind."""
-    asks = bool(handoff.replan) or _LEGACY in handoff.uncertainty.casefold()
+    asks = bool(handoff.replan) or _asks(handoff.uncertainty)
     doubts = bool(handoff.uncertainty) or any(one.refutes for one in handoff.observed)
     return (
         (rules.requests and asks)
@@ -110,6 +116,12 @@ def may_matter_besides(
     )
 
 
+def _asks(question: str) -> bool:
+    """Whether a question says that another plan is needed, and not that none is."""
+    said = question.casefold()
+    return said.count(_ASKS) > len(_DENIES.findall(said))
+
+
 def _spoken_of(handoff: Handoff) -> Iterator[str]:
     yield from handoff.hypotheses
     for one in handoff.observed:
@@ -124,8 +136,9 @@ def _assumptions(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
             text = by_words.get(spelled(name).words)
             if text is not None and not (one.contested or one.stale):
                 yield _assumed(text, one)
+    fell = {one.step for one in ledger.handoffs if one.id in ledger.contested}
     for question in ledger.uncertainties:
-        if question.status == "resolved":
+        if question.status == "resolved" or fell.issuperset(question.raised_by):
             continue
         asked = (question.question, *question.same)
         for words, text in known.items():
@@ -153,12 +166,17 @@ def _gaps(ledger: Ledger, premises: Premises, borne: int) -> Iterator[Trigger]:
 
 
 def _is_critical(gap: Gap, premises: Premises) -> bool:
-    """Whether it leaves a `must` requirement open: it names one, its step serves one, or it says so."""
+    """Whether it leaves a `must` requirement open: it names one, its step serves one, or it says so.
+
+    It says so by the words of one, or by its id at the beginning; an id may be a word like any other.
+    """
     if gap.requirement:
         return gap.requirement in premises.musts
     if any(name in premises.musts for name in gap.serves):
         return True
-    texts = [spelled(text) for text in (*premises.musts, *premises.musts.values())]
+    if gap.item.partition(":")[0].strip() in premises.musts:
+        return True
+    texts = [spelled(text) for text in premises.musts.values()]
     return any(holds(said, text) for said in (gap.item, gap.reason) for text in texts)
 
 
@@ -175,8 +193,8 @@ def _hypotheses(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
 def _requests(ledger: Ledger) -> Iterator[Trigger]:
     for one in ledger.handoffs:
         reason = one.handoff.replan
-        if not reason and _LEGACY in one.handoff.uncertainty.casefold():
+        if not reason and _asks(one.handoff.uncertainty):
             reason = one.handoff.uncertainty
-        if reason:
+        if reason and one.id not in ledger.contested:
             words = f"'{one.step}' asks for another plan: {reason}"
             yield Trigger("request", reason, (one.id,), one.step, words)

@@ -36,7 +36,7 @@ from holdfast.ports import Store
 
 LEAST = 1_000  # handoffs and findings that are worth a file
 _FOLDER = "ledgers"
-_FORM = 5  # of the rows, and of the rules by which a ledger is folded
+_FORM = 6  # of the rows, and of the rules by which a ledger is folded
 T = TypeVar("T")
 _Row = Sequence[Json]
 
@@ -132,6 +132,7 @@ def written(found: Learned) -> bytes:
         "unmatched": ledger.unmatched,
         "found_by": ledger.found_by,
         "past": _rows(Evidence, ledger.past),
+        "contested": dict(ledger.contested),
         "said": _rows(Said, found.said),
         "stale_steps": found.stale,
     }
@@ -154,6 +155,7 @@ def read(body: bytes) -> Learned:
         unmatched=tuple([(step, name) for step, name in given["unmatched"]]),
         found_by={name: tuple(ids) for name, ids in given["found_by"].items()},
         past=_made(Evidence, given["past"]),
+        contested=given["contested"],
     )
     stale = {step: tuple(held) for step, held in given["stale_steps"].items()}
     return Learned(ledger, _made(Said, given["said"]), stale)
