@@ -144,6 +144,23 @@ def test_what_an_imported_run_learned_counts_for_no_other_run(told: Project) -> 
     assert found["said"] == []
 
 
+@pytest.mark.req("R72")
+def test_what_is_accepted_of_an_imported_run_tells_what_it_told(told: Project) -> None:
+    told.ok("export", "@", "one.holdfast")
+    told.ok("import", "one.holdfast", "--store", "other", "--yes")
+    run = told.status().id
+    for step in ("a", "b"):
+        word = ("accept", step, "--from", run, "--because", "ok", "--store", "other")
+        told.ok(*word)
+    assert told.run("--store", "other").states == {"a": "reused", "b": "reused"}
+    found = ledger(told, "--store", "other")
+    assert [one["finding"] for one in found["evidence"]] == ["12 stations"]
+    told.ok("gc", "--keep", "30d", "--yes", "--store", "other")
+    told.ok("rebuild", "--store", "other")
+    assert ledger(told, "--store", "other")["evidence"] == found["evidence"]
+    assert told.call("verify", "--store", "other").code == 0
+
+
 def test_a_fork_tells_what_stands_in_it(told: Project) -> None:
     told.ok("fork", "@", "--from", "b", "--as", "again")
     found = ledger(told, "--plan-id", "again")

@@ -29,6 +29,7 @@ from holdfast.core.refs import encode_own
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import person_row
 from holdfast.engine.briefs import Foreknown
+from holdfast.engine.elsewhere import came_with, handoffs_of
 from holdfast.engine.lines import tell_line
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.unkept import check_free, check_words
@@ -121,6 +122,8 @@ def _accept(
     if store.put(own) != probe.refs.own_ref:
         raise UsageError(f"something '{step.id}' reads changes just now", hint="try again")
     reason = store.put(because.encode())
+    is_foreign = came_with(store, then) is not None
+    handoff = handoffs_of(store, then).came(then, step.id) if is_foreign else None
 
     def event() -> StepAccepted:
         latest, seq = latest_run(store, plan.project, plan.name)
@@ -137,6 +140,7 @@ def _accept(
             replaces=stands.digest if stands else None,
             after_run=latest,
             after_seq=seq,
+            handoff=handoff if handoff and store.has(handoff) else None,
         )
 
     if outlook.decision == "reuse" and stands is not None and stands.digest == digest:

@@ -31,7 +31,7 @@ from holdfast.model.handoff import (
     joined,
     read_handoff,
 )
-from holdfast.model.line import HandoffGiven, StepAmended
+from holdfast.model.line import HandoffGiven, StepAccepted, StepAmended
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.model.strict import strict_json
 from holdfast.model.telling import tells_in_answer
@@ -226,6 +226,8 @@ class Handoffs:
                 self._came.add(given)
             elif isinstance(recorded.event, StepAmended):
                 self._amended(recorded.seq, recorded.at, recorded.event)
+            elif isinstance(recorded.event, StepAccepted):
+                self._accepted(recorded.seq, recorded.at, recorded.event)
             elif (said := said_in(recorded, self._content)) is not None:
                 self.said.append(said)
         self._is_read = True
@@ -235,13 +237,22 @@ class Handoffs:
         self._versions[event.after_run, event.step] = (event.digest, None)
         if event.handoff is None:
             return
-        told = HandoffGiven(
-            event.after_run, event.step, 0, event.input_ref, event.digest, event.handoff
-        )
-        given = Given(seq, at, told)
+        given = self._by_person(seq, at, event, event.handoff)
         self._versions[event.after_run, event.step] = (event.digest, given)
+
+    def _accepted(self, seq: int, at: int, event: StepAccepted) -> None:
+        """What a person lets stand tells what it told; what came from elsewhere brings that along."""
+        if event.handoff is not None:
+            self._by_person(seq, at, event, event.handoff)
+
+    def _by_person(
+        self, seq: int, at: int, event: StepAmended | StepAccepted, handoff: Digest
+    ) -> Given:
+        told = HandoffGiven(event.after_run, event.step, 0, event.input_ref, event.digest, handoff)
+        given = Given(seq, at, told)
         self._given.append(given)
         self._came.add(given)
+        return given
 
     def are_any(self, state: State) -> bool:
         """Whether anything was ever told on this line; a step that a person skipped leaves a gap, too."""
@@ -271,6 +282,14 @@ class Handoffs:
     def prefer(self, told: Iterable[HandoffGiven]) -> None:
         """Of several that came with one content, and where no row tells which, let the last of these tell."""
         self._came.prefer(told)
+
+    def came(self, state: State, step_id: StepId) -> Digest | None:
+        """The content of what a step of a run handed over, or that came with what it reused."""
+        here = state.steps[step_id]
+        if here.handoff is not None or here.digest is None:
+            return here.handoff
+        given = self._came.stands(step_id, here.config_ref, here.digest, here.attempts)
+        return None if given is None else given.event.handoff
 
     def all_of(self, state: State) -> list[Given]:
         """All that steps of a run ever told, in the order of the journal."""

@@ -185,6 +185,7 @@ class StepAccepted:
     replaces: Digest | None
     after_run: RunId
     after_seq: int
+    handoff: Digest | None = None  # what came with it, if its run was imported: this line does not know
 
 
 class Withdrawn(NamedTuple):
