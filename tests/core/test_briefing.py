@@ -193,3 +193,10 @@ def test_every_wording_of_what_is_taken_for_one_is_told() -> None:
     page = briefing(folded(steps, alike), [one.step for one in steps]).text
     others = 'also put as "Williams measured it", "WILLIAM measured it."'
     assert f"- William measured it (log, said 3 times), {others} e-" in page
+
+
+def test_a_finding_without_a_number_stands_where_one_of_a_half_would() -> None:
+    said = [("low", 0.3), ("unsaid", None), ("high", 0.6)]
+    seen = tuple(Observation(text, text, sure) for text, sure in said)
+    page = briefing(folded([told("a", observed=seen)], alike), [StepId("a")]).text
+    assert page.index("- high") < page.index("- unsaid") < page.index("- low")

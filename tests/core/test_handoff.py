@@ -146,3 +146,10 @@ def test_joining_drops_nothing_and_says_nothing_twice(told: Handoff, more: Hando
     assert {**told.hypotheses, **more.hypotheses} == both.hypotheses
     assert joined(both, more, "ann") == joined(joined(both, more, "ann"), Handoff(""), "bob")
     assert read_handoff(json.loads(json.dumps(handoff_json(both)))) == (both, [])
+
+
+def test_no_minus_stands_before_a_zero() -> None:
+    observed: list[Json] = [{"finding": "x", "confidence": -0.0}]
+    handoff, _ = read_handoff({**WHOLE, "observed": observed})
+    assert handoff is not None
+    assert str(handoff.observed[0].confidence) == "0.0"

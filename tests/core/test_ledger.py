@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
-from holdfast.core.ledger import Ledger, folded, loose_ends, sure
+from holdfast.core.ledger import Ledger, Silent, folded, loose_ends, sure
 from holdfast.core.said import Said
 from holdfast.core.told import Told
 from holdfast.model.digest import digest_json
@@ -319,8 +319,29 @@ def test_a_step_without_a_verdict_speaks_by_what_it_found(
 
 
 def test_a_step_that_tested_and_told_nothing_is_inconclusive() -> None:
-    found = folded([], alike, {"h": "untested"}, silent={StepId("a"): ("h",)}).hypotheses["h"]
+    found = folded(
+        [], alike, {"h": "untested"}, silent={StepId("a"): Silent(0, ("h",))}
+    ).hypotheses["h"]
     assert (found.status, found.tested_by) == ("inconclusive", ("a",))
+
+
+def test_those_that_tested_stand_in_canonical_order_also_who_told_nothing() -> None:
+    given_ = [
+        told(name, wave, hypotheses={"h": Trial("supported")})
+        for name, wave in (("a", 1), ("c", 0))
+    ]
+    quiet = {StepId("b"): Silent(0, ("h",)), StepId("d"): Silent(1, ("h",))}
+    found = folded(given_, alike, silent=quiet).hypotheses["h"]
+    assert found.tested_by == ("b", "c", "a", "d")
+
+
+def test_what_stands_on_contested_evidence_counts_on_no_side() -> None:
+    base = told("a", observed=(Observation("rain", "a.csv", 0.9, ("wet",)),))
+    above = told("b", 1, observed=(Observation("so wet", "a", 0.8, ("wet",)),))
+    own = told("c", observed=(Observation("puddles", "c.csv", 0.7, ("wet",)),))
+    word = [Said("contest", "a.csv", "no")]
+    found = ledger(base, above, own, said=word, wet="untested").hypotheses["wet"]
+    assert (len(found.supporting), len(found.fallen_for)) == (1, 2)
 
 
 def test_what_is_contested_counts_on_no_side_and_decides_nothing() -> None:

@@ -28,7 +28,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.core.confidence import certainties
+from holdfast.core.confidence import UNSAID, certainties
 from holdfast.core.evidence import Evidence
 from holdfast.core.ledger import Ledger, counting
 from holdfast.core.likeness import topics
@@ -303,7 +303,7 @@ def _evidence(ledger: Ledger, needs: Collection[StepId]) -> Iterator[_Line]:
         for head, ones in same.items()
     }
     for head in sorted(same, key=order.__getitem__):
-        one = max(same[head], key=lambda one: certain[one.id] or 0.0)
+        one = max(same[head], key=lambda one: _counts(certain[one.id]))
         sure = certain[one.id]
         text = _finding(one, same[head], sure)
         yield _Line("evidence", text, one.step, "finding", one.finding, sure)
@@ -316,7 +316,11 @@ def _worth(
     certain: Mapping[str, float | None],
 ) -> tuple[bool, int, float, str]:
     sure = certain[one.id]
-    return (one.step not in needs, -wave.get(one.step, 0), -(sure or 0.0), one.id)
+    return (one.step not in needs, -wave.get(one.step, 0), -_counts(sure), one.id)
+
+
+def _counts(sure: float | None) -> float:
+    return UNSAID if sure is None else sure
 
 
 def _finding(one: Evidence, same: Sequence[Evidence], sure: float | None) -> str:

@@ -8,7 +8,8 @@ answers, stands in the log with what the journal knows: what it was to do, and t
 the steps of a workflow told, the step tells that the workflow does.
 
 The format has no word for doubt. What a person contested, and what stands on it, is no evidence until it was
-checked again: it is left out of the evidence, and stands in the log as it was told.
+checked again: it is left out of the evidence, and stands in the log as it was told. So is a gap that a person
+closed.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def execution_state(
             for a in own.artifacts(ledger, log)
         ],
         "gapsRegistry": [
-            {"item": g.item, "reason": g.reason, "fromStepId": own.id(g.step)} for g in ledger.gaps
+            {"item": g.item, "reason": g.reason, "fromStepId": own.id(g.step)}
+            for g in ledger.gaps
+            if not g.closed
         ],
         "iterations": len(log),
         "planComplete": state.status == "completed",

@@ -67,11 +67,18 @@ class Hypothesis:
     evidence_steps: tuple[StepId, ...] = ()
     supporting: tuple[str, ...] = ()  # ids of evidence that counts
     refuting: tuple[str, ...] = ()
-    fallen_for: tuple[str, ...] = ()  # and of what was contested
+    fallen_for: tuple[str, ...] = ()  # and of what was contested, or stands on that
     fallen_against: tuple[str, ...] = ()
     confidence_for: float | None = None
     confidence_against: float | None = None
     stale: bool = False
+
+
+class Silent(NamedTuple):
+    """A step that was to test hypotheses and told nothing, and its wave."""
+
+    wave: int
+    tests: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,7 @@ def folded(
     hypotheses: Mapping[str, Standing] | None = None,
     said: Sequence[Said] = (),
     earlier: Iterable[Told] = (),
-    silent: Mapping[StepId, Sequence[str]] | None = None,
+    silent: Mapping[StepId, Silent] | None = None,
     steps: Steps | None = None,
     past: Past | None = None,
 ) -> Ledger:
@@ -220,24 +227,26 @@ def _hypotheses(
     bases: Bases,
     planned: Mapping[str, Standing],
     said: Sequence[Said],
-    silent: Mapping[StepId, Sequence[str]],
+    silent: Mapping[StepId, Silent],
     counting: Mapping[str, Weight],
 ) -> dict[str, Hypothesis]:
     counts, before = evidence
     known = {one.id: one for one in (*counts, *before)}
     steps = {name: one.step for one in latest for name in (one.step, one.id)}
     tested = [*(name for one in latest for name in (*one.handoff.hypotheses, *one.tests))]
-    tested += [name for names in silent.values() for name in names]
+    tested += [name for quiet in silent.values() for name in quiet.tests]
     heard = {name: _Heard({}, {}, [], {}, []) for name in dict.fromkeys([*planned, *tested])}
     _speaking(counts, heard)
-    for step, names in silent.items():
-        for name in names:
+    for step, quiet in silent.items():
+        for name in quiet.tests:
             heard[name].tested_by[step] = None
+    wave = {one.step: one.wave for one in latest} if silent else {}
+    wave |= {step: quiet.wave for step, quiet in silent.items()}
     contested = {one.entry: one for one in said if one.word == "contest"}
     for one in latest:
         _tested(one, heard, known, steps, bases, contested)
     return {
-        name: _stands(name, planned.get(name, "untested"), one, known, counting)
+        name: _stands(name, planned.get(name, "untested"), one, known, counting, wave)
         for name, one in heard.items()
     }
 
@@ -318,14 +327,18 @@ def _stands(
     heard: _Heard,
     known: Mapping[str, Evidence],
     counting: Mapping[str, Weight],
+    wave: Mapping[StepId, int],
 ) -> Hypothesis:
+    tested_by = tuple(heard.tested_by)  # those that told something, in canonical order
+    if wave:
+        tested_by = tuple(sorted(tested_by, key=lambda step: (wave[step], step)))
     every = [known[one] for side in heard.sides.values() for one in side]
-    whole = {one.id for one in every if not one.contested}
+    whole = {one.id for one in every if not _fell(one)}
     pro, contra = heard.sides.get("supported", {}), heard.sides.get("refuted", {})
     return Hypothesis(
         id=name,
         status=_verdict(heard, planned, known),
-        tested_by=tuple(heard.tested_by),
+        tested_by=tested_by,
         evidence_steps=tuple(dict.fromkeys(heard.steps)),
         supporting=tuple(one for one in pro if one in whole),
         refuting=tuple(one for one in contra if one in whole),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.core.ledger import folded
+from holdfast.core.ledger import Silent, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.moves import BY_CONDITION
 from holdfast.core.premises import premises_of, rules_of, standings
@@ -68,7 +68,7 @@ def foretold(
         if not besides and not any(may_matter(one.handoff, premises, rules) for one in more):
             continue
         besides = False
-        silent = _silent(plan, passed, told)
+        silent = _silent(plan, graph, passed, told)
         past, stands = handoffs.past(), standings(plan)
         ledger = folded(told, alike, stands, said, (), silent, plan.steps, past)
         if known is None:
@@ -94,15 +94,16 @@ def _may_stand(outlook: Outlook) -> bool:
 
 
 def _silent(
-    plan: Plan, seen: Mapping[StepId, Outlook], told: Sequence[Told]
-) -> dict[StepId, tuple[str, ...]]:
+    plan: Plan, graph: Graph, seen: Mapping[StepId, Outlook], told: Sequence[Told]
+) -> dict[StepId, Silent]:
     """The steps that test hypotheses, stand or are made again, and told nothing."""
     heard = {one.step for one in told}
     return {
-        step_id: plan.steps[step_id].hypotheses
+        step_id: Silent(graph.wave[step_id], plan.steps[step_id].hypotheses)
         for step_id, outlook in seen.items()
         if step_id not in heard
         and plan.steps[step_id].hypotheses
+        and plan.steps[step_id].type != "synthesize"
         and outlook.reason.code not in BY_CONDITION
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from holdfast.core.ledger import Ledger, folded
+from holdfast.core.ledger import Ledger, Silent, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.premises import standings
 from holdfast.core.said import Said
@@ -45,16 +45,15 @@ def ledger_up_to(
     return folded(told, alike, standings(state.plan), said, (), quiet, all_steps, past)
 
 
-def _silent(
-    state: State, told: Sequence[Told], steps: Collection[StepId]
-) -> dict[StepId, tuple[str, ...]]:
-    """The steps that are done and tested hypotheses, and told nothing."""
+def _silent(state: State, told: Sequence[Told], steps: Collection[StepId]) -> dict[StepId, Silent]:
+    """The steps that are done and tested hypotheses, and told nothing; a synthesis tests nothing."""
     heard, asked = {one.step for one in told}, {*steps}
     return {
-        step_id: state.plan.steps[step_id].hypotheses
+        step_id: Silent(state.graph.wave[step_id], state.plan.steps[step_id].hypotheses)
         for step_id in state.graph.order
         if step_id not in heard
         and state.plan.steps[step_id].hypotheses
+        and state.plan.steps[step_id].type != "synthesize"
         and step_id in asked
         and state.steps[step_id].phase in COMPLETE
     }

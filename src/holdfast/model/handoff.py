@@ -305,7 +305,7 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             self.wrong.append(f"'{place}confidence' is not a number from 0 to 1")
             return None
-        return float(value)
+        return float(value) + 0.0  # no minus before a zero
 
 
 def _observation(reader: _Reader, body: Mapping[str, Json], place: str) -> Observation:

@@ -185,7 +185,9 @@ class StepAccepted:
     replaces: Digest | None
     after_run: RunId
     after_seq: int
-    handoff: Digest | None = None  # what came with it, if its run was imported: this line does not know
+    handoff: Digest | None = (
+        None  # what came with it, if its run was imported: this line does not know
+    )
 
 
 class Withdrawn(NamedTuple):
