@@ -213,6 +213,21 @@ def test_what_has_not_ended_is_left_out_and_named(project: Project) -> None:
     sound(other)
 
 
+def test_a_push_names_the_contests_that_stay_behind(project: Project) -> None:
+    told = '{"attempted": "x", "observed": [{"finding": "dry", "source": "sky"}], "changed": [],'
+    told += ' "not_done": [], "highest_impact_uncertainty": "", "next_agent_should_first": ""}'
+    project.write("a.json", told)
+    project.plan({"a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"}})
+    project.run()
+    project.ok("ledger", "contest", "sky", "--because", "no")
+    project.ok("ledger", "contest", "a", "--because", "no")
+    project.ok("ledger", "contest", "a", "--take-back", "--because", "yes")
+    other = str(beside(project).store)
+    assert project.ok("push", other, "--dry-run", "--json").json["contests_left"] == ["sky"]
+    stay = "contests stay behind, with the line on which they were said: sky"
+    assert stay in project.ok("push", other).out
+
+
 def test_a_run_with_another_history_is_refused_in_words(project: Project) -> None:
     lay(project)
     run = run_here(project).run

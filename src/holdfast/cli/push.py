@@ -15,9 +15,19 @@ from holdfast.cli.ask import who
 from holdfast.cli.measure import count, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short, talk
-from holdfast.engine.bringing import LeftOut, Load, Parcel, bring, chosen, load, with_makers
+from holdfast.engine.bringing import (
+    LeftOut,
+    Load,
+    Parcel,
+    bring,
+    chosen,
+    contests_left,
+    load,
+    with_makers,
+)
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
+from holdfast.model.text import one_line
 from holdfast.ports import RunRow, Store
 from holdfast.wire.shared import is_shared, name_of, refuse_password
 
@@ -138,6 +148,7 @@ def _carry(where: Place, way: Way, *, dry: bool, as_json: bool) -> int:
         finally:
             with_target.close()
         left = (*homeless, *found.left_out)
+        doubts = contests_left(source, (one.row for one in found.parcels))
         if not as_json:
             _announce(way, found, names, dry=dry)
         hidden = where.hidden(source)()
@@ -145,9 +156,10 @@ def _carry(where: Place, way: Way, *, dry: bool, as_json: bool) -> int:
     finally:
         source.close()
     if as_json:
-        out_json(_answer(way, found, left, names, brought, dry=dry))
+        answer = _answer(way, found, left, names, brought, dry=dry)
+        out_json({**answer, "contests_left": [*doubts]})
     else:
-        _conclude(way, found, left, dry=dry)
+        _conclude(way, found, left, doubts, dry=dry)
     return 0
 
 
@@ -227,13 +239,18 @@ def _announce(way: Way, found: Load, names: tuple[str, str], *, dry: bool) -> No
         out(f"  {_parcel_words(parcel)}")
 
 
-def _conclude(way: Way, found: Load, left: Sequence[LeftOut], *, dry: bool) -> None:
+def _conclude(
+    way: Way, found: Load, left: Sequence[LeftOut], doubts: Sequence[str], *, dry: bool
+) -> None:
     if found.there:
         out(f"{count(len(found.there), 'run')} there already")
     for one in left[:_NAMED]:
         out(f"left out {short(one.row.run)}: it {one.why}")
     if len(left) > _NAMED:
         out(f"left out {len(left) - _NAMED} more")
+    if doubts:
+        named = ", ".join(map(one_line, doubts[:_NAMED])) + (" …" if len(doubts) > _NAMED else "")
+        out(f"contests stay behind, with the line on which they were said: {named}")
     if not found.parcels:
         out("nothing changed")
     elif dry:

@@ -34,6 +34,7 @@ from holdfast.model.line import (
     ApprovalUsed,
     Doubted,
     HandoffGiven,
+    LedgerSaid,
     LineEvent,
     RunCollected,
     RunImported,
@@ -85,6 +86,20 @@ class Load:
     parcels: tuple[Parcel, ...]
     there: tuple[RunRow, ...]
     left_out: tuple[LeftOut, ...]
+
+
+def contests_left(store: Store, rows: Iterable[RunRow]) -> list[str]:
+    """What people contest on the lines of these runs: their words stay where they were said."""
+    found: dict[str, None] = {}
+    for project, line in dict.fromkeys((row.project, row.line) for row in rows):
+        journal = line_journal(project, line)
+        for _, recorded in store.told([journal], [LedgerSaid]):
+            event = recorded.event
+            if isinstance(event, LedgerSaid) and event.word == "contest":
+                found[event.entry] = None
+            elif isinstance(event, LedgerSaid) and event.word == "uphold":
+                found.pop(event.entry, None)
+    return [*found]
 
 
 def chosen(store: Store, project: str | None, line: str | None) -> list[RunRow]:
