@@ -152,6 +152,8 @@ WORDS = [
     "ID.",
     "see ID",
     "as ID says",
+    "told in ID",
+    "ID/ID",
     "ID\N{ZERO WIDTH SPACE}",
     "e\N{NON-BREAKING HYPHEN}HEX",
     "search and ID",

@@ -151,8 +151,9 @@ def with_ids(source: str, ids: Mapping[str, str]) -> str:
 
 
 def _has_words(source: str) -> bool:
-    """Whether a simple source may have words around the name of a step, or join several with `and`."""
-    return source.startswith(_HEADS) or source.endswith(_TAILS) or " and " in source
+    """Whether a simple source may have ids, words around the name of a step, or several with `and`."""
+    may_have_ids = "e-" in source or "h-" in source
+    return may_have_ids or source.startswith(_HEADS) or source.endswith(_TAILS) or " and " in source
 
 
 # --- entries and steps ----------------------------------------------------------------------------
