@@ -165,7 +165,7 @@ def test_a_file_is_one_however_it_is_spelled(pair: Project, artifact: str, ref: 
 
 WORDS = {
     "a finding": handoff({"finding": f"see {NOBODY}", "source": "a.csv"}),
-    "a source": handoff({"finding": "x", "source": f"see {NOBODY}"}),
+    "a source": handoff({"finding": "x", "source": f"https://x.org/{NOBODY}"}),
     "a change": handoff(changed=[{"artifact": "note", "ref": f"see {NOBODY}"}]),
     "a gap": handoff(not_done=[{"item": "x", "reason": f"see\n- {NOBODY}"}]),
     "an account": handoff(attempted=f"look for {NOBODY}"),

@@ -125,7 +125,7 @@ def test_a_contest_shows_what_falls_and_what_checking_again_takes_before_anythin
     text = stations.ok("ledger").out
     assert "contested: counted twice" in text
     assert f"stale · {fell['id']} · from ping" in text
-    assert "H1: inconclusive · 1 for, 0 against · stale" in text
+    assert "H1: inconclusive · 0 for, 0 against · stale" in text
 
 
 def test_a_program_gets_of_words_and_of_what_is_stale_only_what_it_asks_for(
