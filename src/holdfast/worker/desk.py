@@ -64,7 +64,10 @@ class Desk:
         return Index(self.folder, os.path.join(self.home, "code.db"))
 
     def begin(self, commit: str) -> str:
-        """The files as a commit has them, and nothing else that git does not ignore; their state."""
+        """The files as a commit has them, and nothing beside: a kill may have left anything; their state."""
+        self._clear(
+            self.keep(f"before {commit}")
+        )  # by the rules that lie there: a kill may have left others
         rollback(self.tree, to=commit)
         return self.keep(f"at {commit}")
 
@@ -117,14 +120,7 @@ class Desk:
         not committed. Empty folders, pipes and the like stay: git does not see them.
         """
         head = head_of(self.tree)
-        known = {
-            file.path for file in list_files(self.tree.client, str(head)) if file.mode == MODULE
-        }
-        found = status(self.tree, ignored=True).entries
-        beside = {entry.path for entry in found if entry.kind == "ignored"}
-        odd = set(left_out(self.tree, self.keep("before it is settled")))
-        for path in (beside | odd) - known:
-            discard(os.path.join(self.folder, path.rstrip("/")))
+        self._clear(self.keep("before it is settled"))
         try:
             made = commit(self.tree, "as it would be committed", identity=_NOBODY)
         except EditError:  # nothing differs
@@ -132,6 +128,15 @@ class Desk:
         rollback(self.tree, to=made.oid)
         reset(self.tree, str(head), keep="files")
         return self.keep("as it would be committed")
+
+    def _clear(self, state: str) -> None:
+        """Remove what no state holds: what git ignores, and repositories inside that it does not know."""
+        head = str(head_of(self.tree))
+        known = {file.path for file in list_files(self.tree.client, head) if file.mode == MODULE}
+        found = status(self.tree, ignored=True).entries
+        beside = {entry.path for entry in found if entry.kind == "ignored"}
+        for path in (beside | set(left_out(self.tree, state))) - known:
+            discard(os.path.join(self.folder, path.rstrip("/")))
 
     def _too_much(self, changed: Sequence[Touched]) -> str:
         lines = sum((item.added or 0) + (item.removed or 0) for item in changed)
