@@ -134,6 +134,11 @@ class Working:
         known = find_known(store, line_of(self._ticket))
         if known is None:
             return plan_of(self._ticket, self._terms)
+        if known.ticket.id != self._ticket.id:  # X and ticket-X have one line
+            raise UsageError(
+                f"'{self._ticket.id}' would be kept where '{known.ticket.id}' is",
+                hint=f"give it another name with --id, or go on: holdfast work {known.ticket.id}",
+            )
         before = known.terms
         self._terms = replace(self._terms, base=before.base, done=before.done)
         plan = plan_of(self._ticket, self._terms)
