@@ -1,0 +1,84 @@
+"""Tickets that are cut short and done again: the same files, once, whatever their commands left."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.project import Project, kill, until
+from tests.cli.tickets import at, edit, block, finish, git, repository, script, work, worked
+
+FILES = {"a.txt": "one\n", "b.txt": "one\n", ".gitignore": "*.log\n"}
+CHECK = ("--validate", "true")
+CHANGE = edit(block("a.txt", "one\n", "two\n"))
+
+
+def cut_short(project: Project, *words: str) -> None:
+    """Work until a command waits at the gate, and kill -9 the engine there; the gate is open then."""
+    running = project.start("work", *words, "--quiet")
+    until(lambda: project.has_at_gate("go") or running.poll() is not None, "a command waits")
+    assert running.poll() is None, running.communicate()
+    kill(running)
+    until(lambda: not project.has_at_gate("go"), "nothing of it is left")
+    project.open("go")
+
+
+def folder_of(project: Project, name: str) -> Path:
+    """The worktree of a ticket."""
+    return next((project.home / ".local/state/holdfast").glob(f"repositories/*/worktrees/{name}"))
+
+
+@pytest.mark.req("R145", "E19")
+@pytest.mark.parametrize("link", ["zz.txt", "0.txt"])
+def test_a_file_with_two_names_is_put_back_under_both_after_a_kill(
+    project: Project, link: str
+) -> None:
+    repository(project, FILES)
+    command = f"ln a.txt {link}; echo once >> {link}; {project.gate('go')}; echo more > more.txt"
+    words = ["Link", "--id", "t", *CHECK]
+    words += ["--script", script(project, [("run", {"command": command}), finish()])]
+    cut_short(project, *words)
+    found = worked(project, *words)
+    assert found["exit"] == 0, found["err"]
+    assert at(project, "holdfast/t", "a.txt") == at(project, "holdfast/t", link) == "one\nonce\n"
+
+
+@pytest.mark.req("R145", "C35")
+def test_what_is_written_through_another_name_is_taken_back(project: Project) -> None:
+    repository(project, FILES)
+    turns = [
+        ("run", {"command": "mkdir src; ln a.txt src/a.txt; echo more >> src/a.txt"}),
+        ("run", {"command": "mkdir -p src; cp a.txt src/copy.txt; ln src/copy.txt src/link.txt"}),
+        ("run", {"command": "echo more >> src/link.txt"}),
+        finish(),
+    ]
+    words = ["--scope", "src/**", *CHECK, "--script", script(project, turns)]
+    found = worked(project, "Link", "--id", "t", *words)
+    assert found["exit"] == 0, found["err"]
+    assert at(project, "holdfast/t", "src/copy.txt") == "one\n", (
+        "a kill between would part them, too"
+    )
+    assert at(project, "holdfast/t", "src/link.txt") == "one\nmore\n"
+    said = project.ok("logs", "cycle-1", "--plan-id", "ticket-t").out
+    assert "what it changed was taken back" in said
+
+
+@pytest.mark.req("R145", "E19")
+def test_what_git_ignores_is_gone_before_a_command_is_repeated(project: Project) -> None:
+    repository(project, FILES)
+    command = f"echo row >> db.log; {project.gate('go')}; wc -l < db.log > count.txt"
+    words = ["Count", "--id", "t", *CHECK]
+    words += ["--script", script(project, [("run", {"command": command}), finish()])]
+    cut_short(project, *words)
+    found = worked(project, *words)
+    assert found["exit"] == 0, found["err"]
+    assert at(project, "holdfast/t", "count.txt") == "1\n"
+
+
+def test_an_id_that_would_be_kept_where_another_is_is_refused(project: Project) -> None:
+    repository(project, FILES)
+    words = [*CHECK, "--script", script(project, [CHANGE, finish()])]
+    found = worked(project, "Change", "--id", "ticket-7", *words)
+    refused = project.refused(2, "work", "Another", "--id", "7", *words)
+    assert "'7' would be kept where 'ticket-7' is" in refused
+    assert git(project, "rev-parse", "holdfast/ticket-7").strip() == found["head"]
+    assert "holdfast/7" not in git(project, "branch")
