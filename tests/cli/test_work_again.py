@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.project import Project, kill, until
-from tests.cli.tickets import at, edit, block, finish, git, repository, script, work, worked
+from tests.cli.tickets import at, block, edit, finish, git, repository, script, work, worked
 
 FILES = {"a.txt": "one\n", "b.txt": "one\n", ".gitignore": "*.log\n"}
 CHECK = ("--validate", "true")
@@ -82,3 +82,52 @@ def test_an_id_that_would_be_kept_where_another_is_is_refused(project: Project) 
     assert "'7' would be kept where 'ticket-7' is" in refused
     assert git(project, "rev-parse", "holdfast/ticket-7").strip() == found["head"]
     assert "holdfast/7" not in git(project, "branch")
+
+
+TREE = "tickets/t/task_tree.yaml"
+ASK = [CHANGE, ("ask", {"question": "which?"})]
+REST = [edit(block("b.txt", "one\n", "two\n")), finish()]
+
+
+def asked(project: Project) -> tuple[str, ...]:
+    """A ticket that waits for a person, and has the answer."""
+    repository(project, FILES)
+    words = ("t", "--script", script(project, ASK, REST))
+    assert work(project, "Change", "--id", *words, *CHECK).code == 3
+    project.ok("answer", "question-1", "-", "--plan-id", "ticket-t", stdin=b"both")
+    return words
+
+
+@pytest.mark.req("R131", "C29")
+def test_what_is_written_into_the_task_tree_of_a_worktree_is_taken_over(project: Project) -> None:
+    words = asked(project)
+    place = folder_of(project, "t") / TREE
+    place.write_text(f"# our words\n{place.read_text()}")
+    assert "it is left as it is" in project.ok("tickets", "rebuild").err
+    found = worked(project, *words)
+    assert found["exit"] == 0, found["err"]
+    assert at(project, "holdfast/t", TREE).startswith("# our words\n")
+    assert at(project, "holdfast/t", "b.txt") == "two\n"
+    assert found["cycles"] == 2, "the run went on"
+
+
+@pytest.mark.req("R131", "C29")
+def test_commits_of_people_that_touch_the_task_tree_are_gone_on_from_and_others_refused(
+    project: Project,
+) -> None:
+    words = asked(project)
+    copy = project.folder / "copy"
+    git(project, "worktree", "add", "-q", str(copy), "holdfast/t")
+    (copy / TREE).write_text(f"# our words\n{(copy / TREE).read_text()}")
+    git(project, "commit", "-qam", "ours", cwd=copy)
+    ours = git(project, "rev-parse", "holdfast/t").strip()
+    (copy / "b.txt").write_text("mine\n")
+    git(project, "commit", "-qam", "too much", cwd=copy)
+    git(project, "worktree", "remove", str(copy))
+    refused = project.refused(6, "work", *words)
+    assert "the work left it at" in refused
+    git(project, "branch", "-f", "holdfast/t", ours)
+    found = worked(project, *words)
+    assert found["exit"] == 0, found["err"]
+    assert at(project, "holdfast/t", TREE).startswith("# our words\n")
+    assert git(project, "merge-base", "holdfast/t", ours).strip() == ours

@@ -20,12 +20,13 @@ from holdfast.cli.measure import count
 from holdfast.cli.money import spent_words
 from holdfast.cli.place import Place
 from holdfast.cli.say import SIGNS, out, out_json, short, talk
+from holdfast.cli.treeedits import take_over
 from holdfast.config.settings import read_settings
 from holdfast.core.state import State
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.runs import resume_run, start_run
-from holdfast.errors import HeldError, StaleError, UsageError
+from holdfast.errors import HeldError, UsageError
 from holdfast.gitrepo.client import their_branch
 from holdfast.gitrepo.commits import person
 from holdfast.gitrepo.pushing import remote_address
@@ -40,8 +41,9 @@ from holdfast.worker.plan import Terms, branch_of, line_of, plan_of
 from holdfast.worker.push import push_plan
 from holdfast.worker.runlog import RunLog
 from holdfast.worker.script import Script
+from holdfast.worker.standing import standing
 from holdfast.worker.ticket import Ticket
-from holdfast.worker.tree import TREE, write_tree
+from holdfast.worker.tree import TREE, tree_text, write_tree
 
 _AGAIN = frozenset({"running", "paused", "waiting", "limit"})
 NOT_READY = 5  # a limit was reached
@@ -74,8 +76,11 @@ class Working:
         try:
             plan = self._plan(store)
             check_plan_secrets(plan, manner_of(self._manner).secrets)
-            if _unfinished(store, plan) is None:  # one that was killed may just have moved it
-                self._check_branch(find_known(store, plan.name))
+            known = find_known(store, plan.name)
+            self._check_branch(known, _unfinished(store, plan) or "")
+            if known is not None:
+                with alone(self._site, store, [known]):
+                    take_over(self._site, store, known)
             self._agree(plan, url)
             self._site.desk(self._ticket, self._terms)
             state = self._driven(store, plan)
@@ -83,7 +88,7 @@ class Working:
             assert known is not None  # it was begun
             code = came_to(state, known)
             if code == 0:
-                self._check_branch(known)
+                self._check_branch(known, state.run)
             if code == 0 and branch:
                 move_branch(
                     self._site.client, branch, new=known.head, old=self._terms.base, follow=True
@@ -94,8 +99,11 @@ class Working:
         finally:
             store.close()
 
-    def _check_branch(self, known: Known | None) -> None:
-        """See that the branch of the ticket is where the work left it; one that is gone is put back."""
+    def _check_branch(self, known: Known | None, run: str) -> None:
+        """See that the branch of the ticket is where the work left it; one that is gone is put back.
+
+        People may have written into the task tree there, and `run`, that was killed, may just have moved it.
+        """
         name = branch_of(self._ticket)
         heads = {row.name: row.oid for row in branches(self._site.client)}
         if name.partition("/")[0] in heads:
@@ -103,16 +111,15 @@ class Working:
                 f"a branch '{name.partition('/')[0]}' is in the way of '{name}'", hint="rename it"
             )
         head = known.head if known is not None else ""
+        if run:
+            head = head or self._terms.base
         if not head and name in heads and heads[name] != self._terms.base:
             raise UsageError(f"there is a branch '{name}' already", hint="rename it, or say --id")
         if head and name not in heads and known is not None and head != known.begun:
             move_branch(self._site.client, name, new=head, old=None)
             talk(f"branch {name} was gone, and is put back")
-        elif head and heads.get(name, head) != head:
-            raise StaleError(
-                f"branch '{name}' is at {heads[name][:12]}, and the work left it at {head[:12]}",
-                hint=f"merge or rename it, or put it back: git branch -f {name} {head[:12]}",
-            )
+        elif head:
+            standing(self._site.client, self._ticket, head, run)
 
     def _own_branch(self) -> str:
         """The branch that the person's work tree is on, if that may follow."""
@@ -331,10 +338,20 @@ def rebuild_views(site: Site, store: Store) -> list[str]:
         rows = runs_of(store, "", line_of(known.ticket))
         written += [write_log(site, known.ticket, store, row.run) for row in rows]
         folder = site.folder(known.ticket)
-        if known.deliveries and os.path.isdir(folder):
+        if known.deliveries and os.path.isdir(folder) and not _is_edited(folder, known):
             write_tree(folder, known.ticket, str(known.deliveries[-1]["tree"]))
             written.append(os.path.join(folder, TREE.format(known.ticket.id)))
     return written
+
+
+def _is_edited(folder: str, known: Known) -> bool:
+    """Whether somebody wrote into the task tree of a worktree; it is said."""
+    place = os.path.join(folder, TREE.format(known.ticket.id))
+    there = tree_text(folder, known.ticket).replace("\r\n", "\n")
+    if not there or there == str(known.deliveries[-1]["tree"]):
+        return False
+    talk(f"somebody wrote into '{place}': it is left as it is, and taken over by the next work")
+    return True
 
 
 def came_to(state: State, known: Known) -> int:

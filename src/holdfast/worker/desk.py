@@ -87,6 +87,12 @@ class Desk:
         put_back(self.tree, self.at, before, paths)
         return self.keep("what went too far was taken back")
 
+    def spare_tree(self, laid: str) -> str:
+        """Let the reserved folder be what it is in a state, whatever lies there now; the state then."""
+        changed = {item.path for item in self.touched(laid, self.at)}
+        mine = {path for path in changed if path.startswith(f"{self.reserved}/")}
+        return self.take_back(laid, mine) if mine else self.at
+
     def stir(self) -> None:
         """Something is about to change the files: nobody knows their state until they are kept."""
         self.at = ""

@@ -49,17 +49,19 @@ def told_tree(folder: str, ticket: Ticket) -> str:
 
     UsageError if nobody could go on with it: that is said before anybody works.
     """
-    text = _text_in(folder, TREE.format(ticket.id))
+    text = tree_text(folder, ticket)
     load_or_create(text, ticket)
     return text
 
 
 def read_tree(folder: str, ticket: Ticket) -> Node:
     """The tree in a worktree, or a new one; UsageError if what lies there is none."""
-    return load_or_create(_text_in(folder, TREE.format(ticket.id)), ticket)
+    return load_or_create(tree_text(folder, ticket), ticket)
 
 
-def _text_in(folder: str, path: str) -> str:
+def tree_text(folder: str, ticket: Ticket) -> str:
+    """The text of the tree in a worktree, whatever it says; empty if there is none."""
+    path = TREE.format(ticket.id)
     try:
         seen = read_beneath(folder, path)
     except EditError as error:
