@@ -26,8 +26,9 @@ def standing(client: Client, ticket: Ticket, head: str, run: str, step: str = ""
     if now is None or now == head:
         return head
     rows = list(log(client, now, since=head, most=_MOST))
-    below = [*(row.oid for row in rows[1:]), head]
-    is_line = all(row.parents == (under,) for row, under in zip(rows, below, strict=True))
+    below = [row.oid for row in rows[1:]]
+    pairs = zip(rows, [*below, head], strict=False)
+    is_line = bool(rows) and all(row.parents == (under,) for row, under in pairs)
     while rows and rows[0].trailer(RUN) == run and (rows[0].trailer(STEP) == step or not step):
         del rows[0]
     if is_line and not rows:
