@@ -16,7 +16,15 @@ from holdfast.gitrepo.history import list_files
 from holdfast.gitrepo.laying import MODULE
 from holdfast.gitrepo.names import Identity
 from holdfast.gitrepo.state import status
-from holdfast.gitrepo.states import Touched, keep_state, left_out, put_back, restore_state, touched
+from holdfast.gitrepo.states import (
+    Touched,
+    grown,
+    keep_state,
+    left_out,
+    put_back,
+    restore_state,
+    touched,
+)
 from holdfast.gitrepo.trees import Worktree, head_of
 from holdfast.model.digest import digest_bytes
 from holdfast.model.fixed import fixed
@@ -27,7 +35,7 @@ _NOBODY = Identity("Holdfast", "holdfast@localhost")
 
 @fixed
 class Bounds:
-    """How much a cycle may do: turns of the model, files and lines changed since the ticket began."""
+    """How much a cycle may do: turns of the model, and what may change since the ticket began."""
 
     turns: int = 40
     files: int = 100
@@ -36,6 +44,7 @@ class Bounds:
     agent: float = 3600.0  # seconds of a command-line agent
     refusals: int = 5  # uses in a row that were tried before in the same state
     prompt: int = 24_000  # tokens that a cycle begins with
+    bytes: int = 5_000_000  # of new content
 
 
 @dataclass(slots=True)
@@ -106,7 +115,7 @@ class Desk:
         changed = [item.path for item in self.touched(before, after)]
         if refused := self.refused(changed):
             return "; ".join(list(refused.values())[:5])
-        return self._too_much(self.touched(self.base, after))
+        return self._too_much(self.touched(self.base, after), after)
 
     def refused(self, paths: Collection[str]) -> dict[str, str]:
         """Those of some paths that may not be written, and why."""
@@ -144,12 +153,15 @@ class Desk:
         for path in (beside | set(left_out(self.tree, state))) - known:
             discard(os.path.join(self.folder, path.rstrip("/")))
 
-    def _too_much(self, changed: Sequence[Touched]) -> str:
+    def _too_much(self, changed: Sequence[Touched], after: str) -> str:
         lines = sum((item.added or 0) + (item.removed or 0) for item in changed)
         if len(changed) > self.bounds.files:
             return f"{len(changed)} files of the ticket differ, and {self.bounds.files} may"
         if lines > self.bounds.lines:
             return f"{lines} lines of the ticket differ, and {self.bounds.lines} may"
+        new = grown(self.tree.client, self.base, after)
+        if new > self.bounds.bytes:
+            return f"{new} bytes of the ticket are new, and {self.bounds.bytes} may be"
         return ""
 
     def remember(self, content: bytes) -> str:
