@@ -37,6 +37,7 @@ _NOTHING = tuple(
         (rb"^make: .*(?:is up to date\.|Nothing to be done for .*)$", rb"^(?!make: ).*\S"),
     )
 )
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]{2,}")
 _COULD_NOT_RUN = frozenset({126, 127})
 
 
@@ -120,7 +121,7 @@ def _record(command: str, state: str, done: Completed) -> dict[str, Json]:
         "exit_code": done.code if done.code is not None else -1,
         "ended": done.ended,
         "tests": None if found is None else _counts(found),
-        "top_stderr": tail(done.stderr)[:2000],
+        "top_stderr": tail(_readable(done.stderr))[:2000],
     }
 
 
@@ -133,8 +134,13 @@ def _counts(found: Report) -> dict[str, Json]:
     }
 
 
+def _readable(output: bytes) -> bytes:
+    """What a command said; where it is no text at all, one sign stands for all of that."""
+    return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}".encode(), output)
+
+
 def _verdict(guard: Guard, command: str, done: Completed) -> Verdict:
-    output = done.stdout + done.stderr
+    output = _readable(done.stdout + done.stderr)
     if done.success and any(no.search(output) and not yes.search(output) for no, yes in _NOTHING):
         return Verdict("reject", guard.name, f"'{command}' ran no test, so it says nothing")
     if done.success:
