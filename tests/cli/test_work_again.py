@@ -131,3 +131,61 @@ def test_commits_of_people_that_touch_the_task_tree_are_gone_on_from_and_others_
     assert found["exit"] == 0, found["err"]
     assert at(project, "holdfast/t", TREE).startswith("# our words\n")
     assert git(project, "merge-base", "holdfast/t", ours).strip() == ours
+
+
+@pytest.mark.req("R145")
+def test_bytes_are_bounded_whatever_lines_they_are_in(project: Project) -> None:
+    repository(project, FILES)
+    turns = [
+        ("run", {"command": "head -c 3000 /dev/zero > binary"}),
+        ("run", {"command": "head -c 3000 /dev/zero | tr '\\0' x > line.txt"}),
+        CHANGE,
+        finish(),
+    ]
+    words = ["--max-bytes", "2000", *CHECK, "--script", script(project, turns)]
+    found = worked(project, "Change", "--id", "t", *words)
+    assert [one["files"] for one in found["commits"]] == [["a.txt"]], found["err"]
+    said = project.ok("logs", "cycle-1", "--plan-id", "ticket-t").out
+    assert said.count("taken back: 30") == 2, said
+
+
+def test_whoever_git_knows_commits(project: Project) -> None:
+    repository(project, FILES)
+    (project.home / ".gitconfig").unlink()
+    words = ["Change", "--id", "t", *CHECK, "--script", script(project, [CHANGE, finish()])]
+    assert "GIT_AUTHOR_NAME" in project.refused(2, "work", *words)
+    git(project, "config", "user.name", "Bo")
+    git(project, "config", "user.email", "bo@example.org")
+    found = project.call("work", *words, "--quiet", env={"GIT_AUTHOR_NAME": "Cy"})
+    assert found.code == 0, found.err
+    told = git(project, "log", "-1", "--format=%an %ae", "holdfast/t")
+    assert told == "Cy bo@example.org\n"
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_file_where_the_task_tree_shall_be_is_said_before_anything_begins(
+    project: Project, is_link: bool
+) -> None:
+    place = project.root / "tickets"
+    place.symlink_to("elsewhere") if is_link else place.write_text("x\n")
+    repository(project, FILES)
+    words = ["Change", "--id", "t", *CHECK, "--script", script(project, [CHANGE, finish()])]
+    assert "'tickets' is no folder" in project.refused(2, "work", *words)
+
+
+def test_a_known_id_is_meant_whatever_folder_has_its_name(project: Project) -> None:
+    repository(project, FILES)
+    words = ["--script", script(project, [CHANGE, finish()])]
+    first = worked(project, "Change", "--id", "t", *CHECK, *words)
+    (project.root / "t").mkdir()
+    assert worked(project, "t", *words)["head"] == first["head"]
+
+
+def test_what_a_check_says_that_is_no_text_is_told_in_short(project: Project) -> None:
+    repository(project, FILES)
+    played = script(project, [[CHANGE, finish()], [finish()], [finish()]])
+    check = "head -c 9000 /dev/zero; echo why >&2; exit 1"
+    answer = work(project, "Change", "--id", "t", "--validate", check, "--script", played)
+    assert answer.code == 1
+    assert "why" in answer.out
+    assert len(answer.out) < 2000

@@ -8,12 +8,13 @@ from holdfast.cli.say import talk
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.errors import StoreError, UsageError
 from holdfast.gitrepo.commits import commit_files, person
-from holdfast.gitrepo.history import show_file
+from holdfast.gitrepo.history import list_files, show_file
 from holdfast.gitrepo.refs import branches, move_branch
 from holdfast.model.digest import digest_bytes
 from holdfast.ports import Store
 from holdfast.wire.tickets import Known, Site
 from holdfast.worker.plan import branch_of, line_of
+from holdfast.worker.ticket import Ticket
 from holdfast.worker.tree import TREE, told_tree, tree_text
 
 _AT_REST = frozenset({"waiting", "completed"})  # a delivery was the last to write there
@@ -48,10 +49,21 @@ def take_over(site: Site, store: Store, known: Known) -> None:
         {path: content.encode()},
         f"{ticket.id}: take over what was written into the task tree",
         onto=tip,
-        identity=person(),
+        identity=person(site.client),
     )
     move_branch(site.client, name, new=made.oid, old=now)
     talk(f"what was written into the task tree is commit {made.oid[:12]} of {name}")
+
+
+def check_place(site: Site, ticket: Ticket, base: str) -> None:
+    """UsageError if a file or a link stands where the task tree shall be."""
+    above = ("tickets", f"tickets/{ticket.id}")
+    for file in list_files(site.client, base, *above):
+        if file.path in above:
+            raise UsageError(
+                f"'{file.path}' is no folder in {base[:12]}, and the task tree is kept below it",
+                hint="rename it, and commit that",
+            )
 
 
 def _committed(site: Site, commit: str, path: str) -> str:

@@ -20,13 +20,13 @@ from holdfast.cli.measure import count
 from holdfast.cli.money import spent_words
 from holdfast.cli.place import Place
 from holdfast.cli.say import SIGNS, out, out_json, short, talk
-from holdfast.cli.treeedits import take_over
+from holdfast.cli.treeedits import check_place, take_over
 from holdfast.config.settings import read_settings
 from holdfast.core.state import State
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.runs import resume_run, start_run
-from holdfast.errors import HeldError, UsageError
+from holdfast.errors import EditError, HeldError, StaleError, UsageError
 from holdfast.gitrepo.client import their_branch
 from holdfast.gitrepo.commits import person
 from holdfast.gitrepo.pushing import remote_address
@@ -70,7 +70,7 @@ class Working:
 
     def done(self, *, push: str | None, in_place: bool) -> int:
         """Work until it is ready or cannot go on; the exit code."""
-        branch = self._own_branch() if in_place else ""
+        branch, at = self._own_branch() if in_place else ("", "")
         url = remote_address(self._site.client, push).url if push else ""
         store = self._where.open(create=True)
         try:
@@ -78,6 +78,11 @@ class Working:
             check_plan_secrets(plan, manner_of(self._manner).secrets)
             known = find_known(store, plan.name)
             self._check_branch(known, _unfinished(store, plan) or "")
+            check_place(self._site, self._ticket, self._terms.base)
+            if branch and at not in _ways(known, self._terms.base):
+                raise UsageError(
+                    "--in-place goes on from the branch you are on", hint="leave --base out"
+                )
             if known is not None:
                 with alone(self._site, store, [known]):
                     take_over(self._site, store, known)
@@ -89,10 +94,8 @@ class Working:
             code = came_to(state, known)
             if code == 0:
                 self._check_branch(known, state.run)
-            if code == 0 and branch:
-                move_branch(
-                    self._site.client, branch, new=known.head, old=self._terms.base, follow=True
-                )
+            if code == 0 and branch and at != known.head:
+                self._follow(branch, known.head, at)
             pushed = self._pushed(store, known, state, url) if url and code == 0 else None
             self._tell(store, state, known, pushed, branch if code == 0 else "")
             return code if pushed is None else exit_code(pushed)
@@ -121,8 +124,19 @@ class Working:
         elif head:
             standing(self._site.client, self._ticket, head, run)
 
-    def _own_branch(self) -> str:
-        """The branch that the person's work tree is on, if that may follow."""
+    def _follow(self, branch: str, head: str, at: str) -> None:
+        """Let the branch of the person follow; if it cannot any more, the ticket is ready all the same."""
+        try:
+            move_branch(self._site.client, branch, new=head, old=at, follow=True)
+        except (EditError, StaleError) as error:
+            name = branch_of(self._ticket)
+            error.hint = (
+                f"the ticket is ready on {name}, and yours did not follow: git merge {name}"
+            )
+            raise
+
+    def _own_branch(self) -> tuple[str, str]:
+        """The branch that the person's work tree is on and its commit, if that may follow."""
         found = status(self._site.client)
         if not found.is_clean:
             raise UsageError(
@@ -130,11 +144,9 @@ class Working:
                 hint="commit or stash what is there, or leave --in-place out",
             )
         branch = (their_branch(self._site.client) or "").removeprefix("refs/heads/")
-        if not branch or found.head != self._terms.base:
-            raise UsageError(
-                "--in-place goes on from the branch you are on", hint="leave --base out"
-            )
-        return branch
+        if not branch or found.head is None:
+            raise UsageError("--in-place needs a branch with a commit", hint="git switch BRANCH")
+        return branch, found.head
 
     def _plan(self, store: Store) -> Plan:
         """The plan of this ticket: the one that stands, or one that goes on from what was delivered."""
@@ -208,7 +220,9 @@ class Working:
     def _drive(self, store: Store, plan: Plan) -> Drive:
         settings = read_settings(self._site.top)
         wishes = wishes_of(self._where, store, settings, self._manner, "anything")
-        wishes = wishes_for(self._site, self._where.location, wishes, person(), self._script)
+        wishes = wishes_for(
+            self._site, self._where.location, wishes, person(self._site.client), self._script
+        )
         quiet = bool(self._manner["quiet"])
         beside = partial(_Keeping, self._site, self._ticket, store)
         return Drive(self._where, plan, store, wishes, quiet=quiet, beside=beside)
@@ -273,6 +287,11 @@ class _Keeping:
 
     def say(self, text: str) -> None:
         self._follower.say(text)
+
+
+def _ways(known: Known | None, base: str) -> set[str]:
+    """Where a branch may be that is to follow: where the work began, or where it came to."""
+    return {base} if known is None else {base, known.begun, known.head}
 
 
 def place_of(site: Site, ticket: Ticket) -> Place:
