@@ -385,6 +385,7 @@ def test_a_push_that_fails_says_so_with_its_exit_code(project: Project) -> None:
     answer = work(project, ticket(project, WANTED), *words, "--script", played)
     assert answer.code == 1
     assert "failed (exit code 128)" in answer.out + answer.err
+    assert "holdfast work mean --push origin --script FILE" in answer.out
     found = worked(project, "mean", "--script", played)
     assert found["exit"] == 0, "the work itself stands"
     logs = sorted(Path(found["log"]).parent.glob("*.json"))

@@ -189,3 +189,30 @@ def test_what_a_check_says_that_is_no_text_is_told_in_short(project: Project) ->
     assert answer.code == 1
     assert "why" in answer.out
     assert len(answer.out) < 2000
+
+
+def test_a_ticket_that_was_taken_back_whole_says_why_nothing_changed(project: Project) -> None:
+    repository(project, FILES)
+    turns = [("run", {"command": "echo two > a.txt"}), finish()]
+    words = ["--scope", "src/**", *CHECK, "--script", script(project, turns)]
+    answer = work(project, "Change", "--id", "t", *words)
+    assert answer.code == 1
+    assert "changed nothing" in answer.out
+    assert "  what it changed was taken back: " in answer.out
+
+
+def test_a_tree_that_was_dirtied_meanwhile_is_told_that_the_ticket_is_ready(
+    project: Project,
+) -> None:
+    repository(project, FILES)
+    check = f"echo begun >> {project.log}; {project.gate('go')}"
+    words = ["work", "Change", "--id", "t", "--validate", check, "--in-place", "--quiet"]
+    running = project.begun_by(
+        *words, "--script", script(project, [CHANGE, finish()]), step="begun"
+    )
+    project.write("a.txt", "mine\n")
+    project.open("go")
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert "the ticket is ready on holdfast/t" in str(err)
+    assert project.read("a.txt") == "mine\n"

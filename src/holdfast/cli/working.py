@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 from holdfast import wire
 from holdfast.cli.again import out_next
@@ -47,6 +48,7 @@ from holdfast.worker.tree import TREE, tree_text, write_tree
 
 _AGAIN = frozenset({"running", "paused", "waiting", "limit"})
 NOT_READY = 5  # a limit was reached
+_FEW = 3  # words about what was taken back
 NOTHING = 1  # it says that it is ready, and nothing was changed
 
 
@@ -77,9 +79,9 @@ class Working:
             plan = self._plan(store)
             check_plan_secrets(plan, manner_of(self._manner).secrets)
             known = find_known(store, plan.name)
-            self._check_branch(known, _unfinished(store, plan) or "")
+            head = self._check_branch(known, _unfinished(store, plan) or "")
             check_place(self._site, self._ticket, self._terms.base)
-            if branch and at not in _ways(known, self._terms.base):
+            if branch and at not in {*_ways(known, self._terms.base), head}:
                 raise UsageError(
                     "--in-place goes on from the branch you are on", hint="leave --base out"
                 )
@@ -93,17 +95,22 @@ class Working:
             assert known is not None  # it was begun
             code = came_to(state, known)
             if code == 0:
-                self._check_branch(known, state.run)
-            if code == 0 and branch and at != known.head:
-                self._follow(branch, known.head, at)
-            pushed = self._pushed(store, known, state, url) if url and code == 0 else None
+                head = self._check_branch(known, state.run)
+            if code == 0 and branch and at != head:
+                self._follow(branch, head, at)
+            pushed = self._pushed(store, head, state, url) if url and code == 0 else None
             self._tell(store, state, known, pushed, branch if code == 0 else "")
+            if pushed is not None and exit_code(pushed) and not self._manner["as_json"]:
+                again = " --script FILE" if self._script is not None else ""
+                out(f"  to push again: holdfast work {self._ticket.id} --push {push}{again}")
             return code if pushed is None else exit_code(pushed)
         finally:
             store.close()
 
-    def _check_branch(self, known: Known | None, run: str) -> None:
+    def _check_branch(self, known: Known | None, run: str) -> str:
         """See that the branch of the ticket is where the work left it; one that is gone is put back.
+
+        The commit that the work goes on from.
 
         People may have written into the task tree there, and `run`, that was killed, may just have moved it.
         """
@@ -122,7 +129,8 @@ class Working:
             move_branch(self._site.client, name, new=head, old=None)
             talk(f"branch {name} was gone, and is put back")
         elif head:
-            standing(self._site.client, self._ticket, head, run)
+            return standing(self._site.client, self._ticket, head, run)
+        return head
 
     def _follow(self, branch: str, head: str, at: str) -> None:
         """Let the branch of the person follow; if it cannot any more, the ticket is ready all the same."""
@@ -227,8 +235,8 @@ class Working:
         beside = partial(_Keeping, self._site, self._ticket, store)
         return Drive(self._where, plan, store, wishes, quiet=quiet, beside=beside)
 
-    def _pushed(self, store: Store, known: Known, state: State, url: str) -> State:
-        plan = push_plan(self._ticket, known.head, url, state.run)
+    def _pushed(self, store: Store, head: str, state: State, url: str) -> State:
+        plan = push_plan(self._ticket, head, url, state.run)
         drive = replace(self._drive(store, plan), beside=None)
         done = once(drive, lambda world: start_run(world, plan, plan.name, Options()))
         write_log(self._site, self._ticket, store, state.run)
@@ -394,6 +402,8 @@ def told_lines(known: Known, state: State) -> list[str]:
     parts = [head, count(cycles, "cycle"), count(len(commits), "commit"), spent_words(state)]
     lines = [" · ".join(filter(None, parts))]
     lines += [f"  {str(one['oid'])[:12]} {one['message']}" for one in commits[-10:]]
+    if not commits:
+        lines += [f"  {line}" for line in cast("list[str]", last.get("lost", []))[-_FEW:]]
     checks = list(known.terms.checks)
     if known.head and known.head != known.begun:
         lines.append(f"  branch {branch_of(ticket)} is at {known.head[:12]}")

@@ -183,6 +183,7 @@ def _made(desk: Desk, memory: Memory, begun: str, ended: str) -> dict[str, Json]
         "nodes": list(memory.nodes),
         "plan": list(memory.plan),
         "reflections": list(cast("list[Json]", last.get("reflections", []))),
+        "lost": list(memory.lost),
     }
 
 

@@ -109,6 +109,7 @@ class DeliverGenerator:
             "checked": list(terms.checks),
             "nodes": nodes,
             "tree": text,
+            "lost": made.get("lost", []),
             **{key: made[key] for key in ("summary", "eoi", "plan", "reflections", "question")},
         }
         return Candidate("bytes", canonical(whole), fragments=more)
