@@ -74,6 +74,17 @@ def test_what_git_ignores_is_gone_before_a_command_is_repeated(project: Project)
     assert at(project, "holdfast/t", "count.txt") == "1\n"
 
 
+@pytest.mark.req("R145", "C31")
+def test_a_check_that_was_cut_short_finds_nothing_of_itself(project: Project) -> None:
+    repository(project, FILES)
+    check = f"echo row >> db.log; {project.gate('go')}; test $(wc -l < db.log) = 1"
+    words = ["Change", "--id", "t", "--validate", check, "--validate", "test -e db.log"]
+    words += ["--script", script(project, [CHANGE, finish()])]
+    cut_short(project, *words)
+    found = worked(project, *words)
+    assert found["exit"] == 0, found["err"]
+
+
 def test_an_id_that_would_be_kept_where_another_is_is_refused(project: Project) -> None:
     repository(project, FILES)
     words = [*CHECK, "--script", script(project, [CHANGE, finish()])]

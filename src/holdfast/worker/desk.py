@@ -91,6 +91,11 @@ class Desk:
             restore_state(self.tree, state)
             self.at = state
 
+    def lay_bare(self, state: str) -> None:
+        """Bring the files to a state, and remove what lies beside it: a kill may have left anything."""
+        self.go_to(state)
+        self._clear(state)
+
     def take_back(self, before: str, paths: Collection[str]) -> str:
         """Bring some paths back to what they were in a state; the state then."""
         put_back(self.tree, self.at, before, paths)
