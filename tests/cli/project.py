@@ -155,9 +155,7 @@ class Project:
     def has_at_gate(self, name: str) -> bool:
         """Whether a process waits at a gate: one of a killed engine is ended a moment later."""
         place = os.fsencode(self.gates / name)
-        for pid in filter(
-            str.isdigit, os.listdir("/proc")
-        ):  # they may go while they are looked at
+        for pid in filter(str.isdigit, os.listdir("/proc")):  # they may go while they are looked at
             with suppress(OSError):
                 if place in Path("/proc", pid, "cmdline").read_bytes():
                     return True
