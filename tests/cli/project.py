@@ -155,9 +155,9 @@ class Project:
     def has_at_gate(self, name: str) -> bool:
         """Whether a process waits at a gate: one of a killed engine is ended a moment later."""
         place = os.fsencode(self.gates / name)
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
+        for pid in filter(str.isdigit, os.listdir("/proc")):  # they may go while they are looked at
             with suppress(OSError):
-                if place in path.read_bytes():
+                if place in Path("/proc", pid, "cmdline").read_bytes():
                     return True
         return False
 

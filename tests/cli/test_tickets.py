@@ -271,13 +271,14 @@ def test_other_commands_know_a_ticket_when_they_see_one(project: Project) -> Non
     ("words", "said"),
     [
         (["no-such.md", "--script", "SCRIPT"], "there is no file"),
-        (["Words"], "nobody said who works"),
-        (["Words", "--model", "gpt"], "is no model"),
-        (["Words", "--script", "nowhere.yaml"], "cannot read the script"),
-        (["Words", "--script", "SCRIPT", "--base", "nothing"], "names no commit"),
-        (["Words", "--script", "SCRIPT", "--id", "../x"], "no id of a ticket"),
-        (["Words", "--script", "SCRIPT", "--push", "nowhere"], "there is no remote"),
-        (["Words", "--script", "BAD"], "does not say 'schema: holdfast.script/1'"),
+        (["Some words"], "nobody said who works"),
+        (["mean", "--script", "SCRIPT"], "is no file, and no ticket"),
+        (["Some words", "--model", "gpt"], "is no model"),
+        (["Some words", "--script", "nowhere.yaml"], "cannot read the script"),
+        (["Some words", "--script", "SCRIPT", "--base", "nothing"], "names no commit"),
+        (["Some words", "--script", "SCRIPT", "--id", "../x"], "no id of a ticket"),
+        (["Some words", "--script", "SCRIPT", "--push", "nowhere"], "there is no remote"),
+        (["Some words", "--script", "BAD"], "does not say 'schema: holdfast.script/1'"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_begins(
@@ -292,4 +293,4 @@ def test_what_is_wrong_is_said_before_anything_begins(
 
 
 def test_where_there_is_no_repository_nothing_is_begun(project: Project) -> None:
-    assert "no work tree of git" in project.refused(2, "work", "Words", "--model", "a:b")
+    assert "no work tree of git" in project.refused(2, "work", "Some words", "--model", "a:b")

@@ -385,6 +385,7 @@ def test_a_push_that_fails_says_so_with_its_exit_code(project: Project) -> None:
     answer = work(project, ticket(project, WANTED), *words, "--script", played)
     assert answer.code == 1
     assert "failed (exit code 128)" in answer.out + answer.err
+    assert "holdfast work mean --push origin --script FILE" in answer.out
     found = worked(project, "mean", "--script", played)
     assert found["exit"] == 0, "the work itself stands"
     logs = sorted(Path(found["log"]).parent.glob("*.json"))
@@ -408,12 +409,12 @@ def test_a_push_needs_a_yes(project: Project) -> None:
     git(project, "remote", "add", "origin", str(project.folder / "there.git"))
     played = script(project, [edit(MEAN), finish()])
     err = project.refused(
-        2, "work", "Mean", "--validate", "true", "--push", "origin", "--script", played
+        2, "work", "The mean", "--validate", "true", "--push", "origin", "--script", played
     )
     assert "push to" in err
     assert "holdfast/" not in git(project, "branch", "-a")
     git(project, "remote", "add", "own", "./.git")
-    words = ("work", "Mean", "--validate", "true", "--script", played, "--yes", "--push", "own")
+    words = ("work", "The mean", "--validate", "true", "--script", played, "--yes", "--push", "own")
     assert "inside of the repository itself" in project.refused(2, *words)
 
 
@@ -450,6 +451,9 @@ def test_in_place_follows_only_with_a_clean_tree(project: Project) -> None:
     assert "def mean" in project.read("tides.py")
     assert git(project, "status", "--porcelain") == ""
     assert git(project, "rev-parse", "main") == git(project, "rev-parse", "holdfast/m")
+    for again in (words, ["m", "--in-place", "--script", played, "--validate", "test -e tides.py"]):
+        answer = work(project, *again)
+        assert answer.code == 0, answer.err
 
 
 @pytest.mark.req("R155")

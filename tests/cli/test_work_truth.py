@@ -211,7 +211,7 @@ def test_lines_of_a_task_tree_end_as_people_ended_them(project: Project) -> None
 
 def test_an_empty_check_is_none(project: Project) -> None:
     repository(project, FILES)
-    words = ["Change", *CHECK, "--validate", " ", "--script", script(project, DONE)]
+    words = ["Change it", *CHECK, "--validate", " ", "--script", script(project, DONE)]
     assert "is empty" in project.refused(2, "work", *words)
 
 

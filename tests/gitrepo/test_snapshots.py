@@ -184,6 +184,18 @@ def test_back_to_the_last_green_commit_with_untracked_files(tmp_path: Path) -> N
 
 
 @pytest.mark.req("R145")
+def test_two_names_of_a_file_are_no_change_of_it(tmp_path: Path) -> None:
+    from holdfast.gitrepo.laying import Wanted, lay, stamp_of
+
+    (tmp_path / "a").write_text("x")
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    (tmp_path / "c").hardlink_to(tmp_path / "a")
+    seen = {name: stamp_of((tmp_path / name).lstat()) for name in "abc"}
+    wanted = [Wanted(name, b"new", 0o644, is_link=False) for name in "bc"]
+    assert lay(str(tmp_path), seen, ["a"], iter(wanted)).kept == ()
+    assert (tmp_path / "b").read_text() == (tmp_path / "c").read_text() == "new"
+
+
 def test_what_a_person_changes_meanwhile_is_kept(tmp_path: Path) -> None:
     from holdfast.gitrepo.laying import Wanted, lay, stamp_of
 

@@ -47,6 +47,22 @@ def test_a_state_comes_back_exactly_and_what_was_there_can_too(tree: Worktree) -
     assert (top / "a.txt").stat().st_mode & 0o111
 
 
+def test_a_file_with_two_names_and_one_that_new_rules_hid_come_back_too(tree: Worktree) -> None:
+    top = Path(tree.folder)
+    first = keep_state(tree)
+    (top / "0.txt").hardlink_to(top / "a.txt")
+    (top / "0.txt").write_text("other\n")
+    (top / ".gitignore").write_text("hidden\n")
+    (top / "hidden").write_text("x\n")
+    restore_state(tree, first)
+    assert (top / "a.txt").read_text() == "one\ntwo\n"
+    assert keep_state(tree) == first
+    (top / "z.txt").hardlink_to(top / "a.txt")
+    keep_state(tree)
+    (top / "z.txt").write_text("other\n")
+    assert (top / "a.txt").read_text() == "one\ntwo\n", "in a state each name is a file of its own"
+
+
 def test_what_differs_between_states_is_counted_in_lines(tree: Worktree) -> None:
     top = Path(tree.folder)
     first = keep_state(tree)

@@ -55,6 +55,25 @@ def test_words_alone_get_an_id_that_their_words_decide() -> None:
     assert one.id.startswith("give-the-mean-")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"number": 1, "title": "T"}]', "is a list"),
+        ("title:\tT\nstate:\tOPEN\nnumber:\t9", "cut short"),
+        ('{"number": true, "title": "T"}', "is no text"),
+        ('{"title": ', "not JSON"),
+    ],
+)
+def test_what_only_looks_like_an_issue_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        read_ticket(text)
+
+
+def test_words_may_begin_as_they_like() -> None:
+    assert read_ticket("{name} is not filled in").title == "{name} is not filled in"
+    assert read_ticket("[bug] it fails").title == "[bug] it fails"
+
+
 @pytest.mark.req("D37")
 @pytest.mark.parametrize("key", ["validate", "scope", "model", "network", "approve", "secrets"])
 def test_a_ticket_cannot_say_what_may_be_done(key: str) -> None:

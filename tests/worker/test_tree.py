@@ -90,11 +90,22 @@ def test_status_and_coverage_follow_from_commits_and_checks() -> None:
     attribute(tree, {"solo": Evidence(["c3"], ["f"], finished=True)})
     solo = find(tree, "solo")
     assert solo is not None
-    assert solo["evidence"] == {"commits": ["c1", "c3"], "files": ["f"]}
+    assert solo["evidence"] == {"commits": ["c1", "c3"], "files": ["f"], "met": ["x", "nothing"]}
     assert (solo["status"], solo["coverage_pct"]) == ("done", 100)
     claimed = load_or_create("", TICKET)
     attribute(claimed, {"n-1": Evidence(finished=True)})
     assert claimed["nodes"][0]["status"] == "unchanged", "a claim without a commit is none"
+
+
+@pytest.mark.req("R131")
+def test_what_was_met_in_earlier_cycles_counts() -> None:
+    tree = load_or_create("", TICKET)
+    attribute(tree, {"n-1": Evidence(["c1"], ["f"], met=["compiles"])})
+    tree = load_or_create(text_of(tree), TICKET)
+    attribute(tree, {"n-1": Evidence(["c2"], ["f"])})
+    assert (tree["nodes"][0]["status"], tree["nodes"][0]["coverage_pct"]) == ("partial", 50)
+    attribute(tree, {"n-1": Evidence(["c3"], ["f"], met=["tests pass"])})
+    assert tree["nodes"][0]["coverage_pct"] == 100
 
 
 @pytest.mark.parametrize("text", ["[]", "nodes: 7", "a: [", "- x\n", "nodes: {a: b}"])

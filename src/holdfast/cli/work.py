@@ -13,7 +13,7 @@ from holdfast import wire
 from holdfast.cli.drive import manner_of
 from holdfast.cli.driving import exclude, run_options
 from holdfast.cli.hiring import agent_options, hired
-from holdfast.cli.measure import Duration
+from holdfast.cli.measure import Duration, Size
 from holdfast.cli.say import talk
 from holdfast.cli.working import Working
 from holdfast.config.settings import read_protected
@@ -80,6 +80,12 @@ _ENDINGS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
 )
 @click.option("--max-files", type=click.IntRange(1), default=100, help="That may change (100).")
 @click.option("--max-lines", type=click.IntRange(1), default=5000, help="That may change (5000).")
+@click.option(
+    "--max-bytes", type=Size(), default="5MB", help="Of new content that may be there (5MB)."
+)
+@click.option(
+    "--command-time", type=Duration(), default="10m", help="Of a check or a command, at most (10m)."
+)
 @run_options
 def work(
     ticket: str,
@@ -99,6 +105,8 @@ def work(
     max_tokens: int,
     max_files: int,
     max_lines: int,
+    max_bytes: int,
+    command_time: int,
     push: str | None,
     in_place: bool,
     **manner: object,
@@ -112,7 +120,8 @@ def work(
     exclude(bool(agent), bool(model or script), "--agent, and --model or --script,")
     site, played = open_site(os.getcwd(), say=talk), _script(script)
     secrets = manner_of(manner).secrets
-    bounds = Bounds(turns=turns, files=max_files, lines=max_lines)
+    seconds = command_time / 1000
+    bounds = Bounds(turns=turns, files=max_files, lines=max_lines, seconds=seconds, bytes=max_bytes)
     parameters: dict[str, Json] = {"max_tokens": max_tokens}
     if (known := _known(site, ticket)) is not None:
         terms = _as_before(site, known, model, played, agent)
@@ -121,7 +130,7 @@ def work(
         terms = _said_anew(known, terms, scope, cycles, bounds, parameters)
         terms = hired(terms, agent, agent_time, secrets)
         return Working(site, known.ticket, terms, played, manner).done(push=push, in_place=in_place)
-    wanted = _ticket(ticket)
+    wanted = _ticket(ticket, is_named=bool(ticket_id))
     if ticket_id:
         wanted = read_ticket_as(wanted, ticket_id)
     if eoi:
@@ -143,7 +152,7 @@ def work(
 def _known(site: Site, given: str) -> Known | None:
     """The ticket of that id, if it was worked on here; a file of that name is meant rather."""
     location = wire.store_location(site.top, None)
-    if os.path.exists(given) or not wire.has_store(location):
+    if os.path.isfile(given) or not wire.has_store(location):
         return None
     store = wire.open_store(location, readonly=True)
     try:
@@ -195,6 +204,8 @@ def _said_anew(
             turns=bounds.turns if is_said("turns") else was.turns,
             files=bounds.files if is_said("max_files") else was.files,
             lines=bounds.lines if is_said("max_lines") else was.lines,
+            bytes=bounds.bytes if is_said("max_bytes") else was.bytes,
+            seconds=bounds.seconds if is_said("command_time") else was.seconds,
         ),
         parameters=parameters if is_said("max_tokens") else terms.parameters,
     )
@@ -206,7 +217,7 @@ def read_ticket_as(ticket: Ticket, given: str) -> Ticket:
     return replace(ticket, id=checked.id)
 
 
-def _ticket(given: str) -> Ticket:
+def _ticket(given: str, *, is_named: bool) -> Ticket:
     if given == "-":
         return read_ticket(sys.stdin.buffer.read(MOST + 1).decode("utf-8", "replace"))
     if os.path.isfile(given):
@@ -215,6 +226,11 @@ def _ticket(given: str) -> Ticket:
         return read_ticket(text, os.path.splitext(os.path.basename(given))[0])
     if given.endswith(_ENDINGS) and " " not in given:
         raise UsageError(f"there is no file '{one_line(given)}'")
+    if len(given.split()) == 1 and not is_named:  # an id that was mistyped, more likely than a wish
+        raise UsageError(
+            f"'{one_line(given)}' is no file, and no ticket that was worked on here",
+            hint="holdfast tickets list; or say what is wanted in some words, or name it with --id",
+        )
     return read_ticket(given)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 from holdfast import wire
 from holdfast.cli.again import out_next
@@ -20,12 +21,13 @@ from holdfast.cli.measure import count
 from holdfast.cli.money import spent_words
 from holdfast.cli.place import Place
 from holdfast.cli.say import SIGNS, out, out_json, short, talk
+from holdfast.cli.treeedits import check_place, take_over
 from holdfast.config.settings import read_settings
 from holdfast.core.state import State
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.runs import resume_run, start_run
-from holdfast.errors import HeldError, StaleError, UsageError
+from holdfast.errors import EditError, HeldError, StaleError, UsageError
 from holdfast.gitrepo.client import their_branch
 from holdfast.gitrepo.commits import person
 from holdfast.gitrepo.pushing import remote_address
@@ -40,11 +42,13 @@ from holdfast.worker.plan import Terms, branch_of, line_of, plan_of
 from holdfast.worker.push import push_plan
 from holdfast.worker.runlog import RunLog
 from holdfast.worker.script import Script
+from holdfast.worker.standing import standing
 from holdfast.worker.ticket import Ticket
-from holdfast.worker.tree import TREE, write_tree
+from holdfast.worker.tree import TREE, tree_text, write_tree
 
 _AGAIN = frozenset({"running", "paused", "waiting", "limit"})
 NOT_READY = 5  # a limit was reached
+_FEW = 3  # words about what was taken back
 NOTHING = 1  # it says that it is ready, and nothing was changed
 
 
@@ -68,14 +72,22 @@ class Working:
 
     def done(self, *, push: str | None, in_place: bool) -> int:
         """Work until it is ready or cannot go on; the exit code."""
-        branch = self._own_branch() if in_place else ""
+        branch, at = self._own_branch() if in_place else ("", "")
         url = remote_address(self._site.client, push).url if push else ""
         store = self._where.open(create=True)
         try:
             plan = self._plan(store)
             check_plan_secrets(plan, manner_of(self._manner).secrets)
-            if _unfinished(store, plan) is None:  # one that was killed may just have moved it
-                self._check_branch(find_known(store, plan.name))
+            known = find_known(store, plan.name)
+            head = self._check_branch(known, _unfinished(store, plan) or "")
+            check_place(self._site, self._ticket, self._terms.base)
+            if branch and at not in {*_ways(known, self._terms.base), head}:
+                raise UsageError(
+                    "--in-place goes on from the branch you are on", hint="leave --base out"
+                )
+            if known is not None:
+                with alone(self._site, store, [known]):
+                    take_over(self._site, store, known)
             self._agree(plan, url)
             self._site.desk(self._ticket, self._terms)
             state = self._driven(store, plan)
@@ -83,19 +95,25 @@ class Working:
             assert known is not None  # it was begun
             code = came_to(state, known)
             if code == 0:
-                self._check_branch(known)
-            if code == 0 and branch:
-                move_branch(
-                    self._site.client, branch, new=known.head, old=self._terms.base, follow=True
-                )
-            pushed = self._pushed(store, known, state, url) if url and code == 0 else None
+                head = self._check_branch(known, state.run)
+            if code == 0 and branch and at != head:
+                self._follow(branch, head, at)
+            pushed = self._pushed(store, head, state, url) if url and code == 0 else None
             self._tell(store, state, known, pushed, branch if code == 0 else "")
+            if pushed is not None and exit_code(pushed) and not self._manner["as_json"]:
+                again = " --script FILE" if self._script is not None else ""
+                out(f"  to push again: holdfast work {self._ticket.id} --push {push}{again}")
             return code if pushed is None else exit_code(pushed)
         finally:
             store.close()
 
-    def _check_branch(self, known: Known | None) -> None:
-        """See that the branch of the ticket is where the work left it; one that is gone is put back."""
+    def _check_branch(self, known: Known | None, run: str) -> str:
+        """See that the branch of the ticket is where the work left it; one that is gone is put back.
+
+        The commit that the work goes on from.
+
+        People may have written into the task tree there, and `run`, that was killed, may just have moved it.
+        """
         name = branch_of(self._ticket)
         heads = {row.name: row.oid for row in branches(self._site.client)}
         if name.partition("/")[0] in heads:
@@ -103,19 +121,30 @@ class Working:
                 f"a branch '{name.partition('/')[0]}' is in the way of '{name}'", hint="rename it"
             )
         head = known.head if known is not None else ""
+        if run:
+            head = head or self._terms.base
         if not head and name in heads and heads[name] != self._terms.base:
             raise UsageError(f"there is a branch '{name}' already", hint="rename it, or say --id")
         if head and name not in heads and known is not None and head != known.begun:
             move_branch(self._site.client, name, new=head, old=None)
             talk(f"branch {name} was gone, and is put back")
-        elif head and heads.get(name, head) != head:
-            raise StaleError(
-                f"branch '{name}' is at {heads[name][:12]}, and the work left it at {head[:12]}",
-                hint=f"merge or rename it, or put it back: git branch -f {name} {head[:12]}",
-            )
+        elif head:
+            return standing(self._site.client, self._ticket, head, run)
+        return head
 
-    def _own_branch(self) -> str:
-        """The branch that the person's work tree is on, if that may follow."""
+    def _follow(self, branch: str, head: str, at: str) -> None:
+        """Let the branch of the person follow; if it cannot any more, the ticket is ready all the same."""
+        try:
+            move_branch(self._site.client, branch, new=head, old=at, follow=True)
+        except (EditError, StaleError) as error:
+            name = branch_of(self._ticket)
+            error.hint = (
+                f"the ticket is ready on {name}, and yours did not follow: git merge {name}"
+            )
+            raise
+
+    def _own_branch(self) -> tuple[str, str]:
+        """The branch that the person's work tree is on and its commit, if that may follow."""
         found = status(self._site.client)
         if not found.is_clean:
             raise UsageError(
@@ -123,17 +152,20 @@ class Working:
                 hint="commit or stash what is there, or leave --in-place out",
             )
         branch = (their_branch(self._site.client) or "").removeprefix("refs/heads/")
-        if not branch or found.head != self._terms.base:
-            raise UsageError(
-                "--in-place goes on from the branch you are on", hint="leave --base out"
-            )
-        return branch
+        if not branch or found.head is None:
+            raise UsageError("--in-place needs a branch with a commit", hint="git switch BRANCH")
+        return branch, found.head
 
     def _plan(self, store: Store) -> Plan:
         """The plan of this ticket: the one that stands, or one that goes on from what was delivered."""
         known = find_known(store, line_of(self._ticket))
         if known is None:
             return plan_of(self._ticket, self._terms)
+        if known.ticket.id != self._ticket.id:  # X and ticket-X have one line
+            raise UsageError(
+                f"'{self._ticket.id}' would be kept where '{known.ticket.id}' is",
+                hint=f"give it another name with --id, or go on: holdfast work {known.ticket.id}",
+            )
         before = known.terms
         self._terms = replace(self._terms, base=before.base, done=before.done)
         plan = plan_of(self._ticket, self._terms)
@@ -196,13 +228,15 @@ class Working:
     def _drive(self, store: Store, plan: Plan) -> Drive:
         settings = read_settings(self._site.top)
         wishes = wishes_of(self._where, store, settings, self._manner, "anything")
-        wishes = wishes_for(self._site, self._where.location, wishes, person(), self._script)
+        wishes = wishes_for(
+            self._site, self._where.location, wishes, person(self._site.client), self._script
+        )
         quiet = bool(self._manner["quiet"])
         beside = partial(_Keeping, self._site, self._ticket, store)
         return Drive(self._where, plan, store, wishes, quiet=quiet, beside=beside)
 
-    def _pushed(self, store: Store, known: Known, state: State, url: str) -> State:
-        plan = push_plan(self._ticket, known.head, url, state.run)
+    def _pushed(self, store: Store, head: str, state: State, url: str) -> State:
+        plan = push_plan(self._ticket, head, url, state.run)
         drive = replace(self._drive(store, plan), beside=None)
         done = once(drive, lambda world: start_run(world, plan, plan.name, Options()))
         write_log(self._site, self._ticket, store, state.run)
@@ -261,6 +295,11 @@ class _Keeping:
 
     def say(self, text: str) -> None:
         self._follower.say(text)
+
+
+def _ways(known: Known | None, base: str) -> set[str]:
+    """Where a branch may be that is to follow: where the work began, or where it came to."""
+    return {base} if known is None else {base, known.begun, known.head}
 
 
 def place_of(site: Site, ticket: Ticket) -> Place:
@@ -326,10 +365,20 @@ def rebuild_views(site: Site, store: Store) -> list[str]:
         rows = runs_of(store, "", line_of(known.ticket))
         written += [write_log(site, known.ticket, store, row.run) for row in rows]
         folder = site.folder(known.ticket)
-        if known.deliveries and os.path.isdir(folder):
+        if known.deliveries and os.path.isdir(folder) and not _is_edited(folder, known):
             write_tree(folder, known.ticket, str(known.deliveries[-1]["tree"]))
             written.append(os.path.join(folder, TREE.format(known.ticket.id)))
     return written
+
+
+def _is_edited(folder: str, known: Known) -> bool:
+    """Whether somebody wrote into the task tree of a worktree; it is said."""
+    place = os.path.join(folder, TREE.format(known.ticket.id))
+    there = tree_text(folder, known.ticket).replace("\r\n", "\n")
+    if not there or there == str(known.deliveries[-1]["tree"]):
+        return False
+    talk(f"somebody wrote into '{place}': it is left as it is, and taken over by the next work")
+    return True
 
 
 def came_to(state: State, known: Known) -> int:
@@ -353,6 +402,8 @@ def told_lines(known: Known, state: State) -> list[str]:
     parts = [head, count(cycles, "cycle"), count(len(commits), "commit"), spent_words(state)]
     lines = [" · ".join(filter(None, parts))]
     lines += [f"  {str(one['oid'])[:12]} {one['message']}" for one in commits[-10:]]
+    if not commits:
+        lines += [f"  {line}" for line in cast("list[str]", last.get("lost", []))[-_FEW:]]
     checks = list(known.terms.checks)
     if known.head and known.head != known.begun:
         lines.append(f"  branch {branch_of(ticket)} is at {known.head[:12]}")

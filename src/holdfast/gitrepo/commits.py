@@ -34,7 +34,7 @@ from holdfast.gitrepo.names import (
     shown,
 )
 from holdfast.gitrepo.pins import hold, pin
-from holdfast.gitrepo.place import read_global
+from holdfast.gitrepo.place import read_global, read_settings
 from holdfast.gitrepo.rebases import changing
 from holdfast.gitrepo.refs import swap_own
 from holdfast.gitrepo.snapshots import Snapshot, take_snapshot
@@ -52,16 +52,24 @@ class Made:
     parent: Oid | None
 
 
-def person() -> Identity:
-    """Who the person says they are in their own configuration of git; UsageError if they say nothing.
+def person(client: Client | None = None) -> Identity:
+    """Who the person says they are, as git would know them; UsageError if they say nothing.
 
-    Repositories have no say in it: their configuration is not read.
+    The environment says it first, then the repository of `client`, then their own configuration. Of the
+    repository's only these two values are read, as data.
     """
-    name, email = read_global("user.name"), read_global("user.email")
+    theirs = read_settings(client.place) if client is not None else {}
+    name, email = (
+        os.environ.get(f"GIT_AUTHOR_{key.upper()}")
+        or os.environ.get(f"GIT_COMMITTER_{key.upper()}")
+        or theirs.get(f"user.{key}")
+        or read_global(f"user.{key}")
+        for key in ("name", "email")
+    )
     if not name or not email:
         raise UsageError(
             "nobody said who commits",
-            hint="pass an identity, or: git config --global user.name … and user.email …",
+            hint="git config user.name … and user.email …, or set GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL",
         )
     return Identity(name, email)
 

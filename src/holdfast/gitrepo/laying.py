@@ -1,7 +1,8 @@
 """Files of a work tree laid as a snapshot has them, without following a link and never half.
 
 Each file is written beside its place, synchronised, and renamed. What stands there must be what was
-stored just before: it is looked at once more right before it goes, and stays if it is anything else. A
+stored just before: it is looked at once more right before it goes, and stays if it is anything else. Two
+names of one file are told from a change: when one of them goes, the other shows a new time of its own. A
 process that dies leaves each file whole, old or new; laying the same again comes to the same end.
 """
 
@@ -24,6 +25,7 @@ _FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMP = ".holdfast-laying.tmp"
 
 Stamp = tuple[int, ...]
+_SAME = 5  # parts of a stamp that stay when another name of the file goes
 
 
 class Wanted(NamedTuple):
@@ -61,14 +63,31 @@ def lay(top: str, seen: Mapping[str, Stamp], gone: Sequence[str], wanted: Iterat
     removed: list[str] = []
     written: list[str] = []
     kept: list[str] = []
+    parted: set[Stamp] = set()  # files that a name was taken from
     try:
         for path in gone:
-            (removed if _remove(top, path, seen.get(path)) else kept).append(path)
+            (removed if _remove(top, path, seen.get(path), parted) else kept).append(path)
         for one in wanted:
-            (written if _put(top, one, seen.get(one.path)) else kept).append(one.path)
+            (written if _put(top, one, seen.get(one.path), parted) else kept).append(one.path)
     except OSError as error:
         raise StoreError(f"files in {shown(top)} cannot be laid: {error}") from error
     return Laid(tuple(written), tuple(removed), tuple(kept))
+
+
+def part(top: str, path: str) -> None:
+    """Let a file have no name but this: what is written under another is not written here any more."""
+    try:
+        with _parent(top, path, make=False) as (folder, name):
+            opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            with open(opened, "rb") as file:
+                content, mode = file.read(), os.fstat(opened).st_mode
+            with suppress(FileNotFoundError):
+                os.unlink(_TEMP, dir_fd=folder)
+            _write(folder, Wanted(path, content, stat.S_IMODE(mode), is_link=False))
+            os.rename(_TEMP, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+    except OSError as error:
+        raise StoreError(f"{shown(path)} in {shown(top)} cannot be laid: {error}") from error
 
 
 @contextmanager
@@ -98,15 +117,22 @@ def _look(folder: int, name: str) -> Stamp | None:
     return stamp_of(found)
 
 
-def _remove(top: str, path: str, seen: Stamp | None) -> bool:
+def _is_as_seen(now: Stamp | None, seen: Stamp | None, parted: set[Stamp]) -> bool:
+    if now is None or seen is None or now[:2] not in parted:
+        return now == seen
+    return now[:_SAME] == seen[:_SAME]
+
+
+def _remove(top: str, path: str, seen: Stamp | None, parted: set[Stamp]) -> bool:
     try:
         with _parent(top, path, make=False) as (folder, name):
             now = _look(folder, name)
-            if now is not None and (now != seen or stat.S_ISDIR(now[2])):
+            if now is not None and (not _is_as_seen(now, seen, parted) or stat.S_ISDIR(now[2])):
                 return False
             if now is not None:
                 os.unlink(name, dir_fd=folder)
                 os.fsync(folder)
+                parted.add(now[:2])
     except OSError as error:
         if error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
             raise
@@ -140,7 +166,7 @@ def _clear(folder: int, name: str) -> None:
         os.rmdir(name, dir_fd=folder)
 
 
-def _put(top: str, one: Wanted, seen: Stamp | None) -> bool:
+def _put(top: str, one: Wanted, seen: Stamp | None, parted: set[Stamp]) -> bool:
     try:
         with _parent(top, one.path, make=True) as (folder, name):
             with suppress(FileNotFoundError):
@@ -151,11 +177,12 @@ def _put(top: str, one: Wanted, seen: Stamp | None) -> bool:
                 _write(folder, one)
             if seen is None:
                 _clear(folder, name)
-            if _look(folder, name) != seen:
+            if not _is_as_seen(_look(folder, name), seen, parted):
                 os.unlink(_TEMP, dir_fd=folder)
                 return False
             os.rename(_TEMP, name, src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
+            parted.update({seen[:2]} if seen is not None else ())
     except OSError as error:
         if error.errno in {errno.ENOTDIR, errno.ELOOP, errno.EISDIR}:
             return False  # somebody put something else in the way

@@ -28,7 +28,18 @@ from holdfast.gitrepo.calls import Room, ask, read_blobs
 from holdfast.gitrepo.client import Client
 from holdfast.gitrepo.history import File, files_in, signed
 from holdfast.gitrepo.holding import working
-from holdfast.gitrepo.laying import LINK, MODULE, PLAIN, PROGRAM, Laid, Stamp, Wanted, lay, stamp_of
+from holdfast.gitrepo.laying import (
+    LINK,
+    MODULE,
+    PLAIN,
+    PROGRAM,
+    Laid,
+    Stamp,
+    Wanted,
+    lay,
+    part,
+    stamp_of,
+)
 from holdfast.gitrepo.listing import (
     null_joined,
     null_split,
@@ -113,7 +124,7 @@ def _store(tree: WorkTree, also: Iterable[str] = ()) -> _Seen:
     with looking(tree) as room:
         names = dict.fromkeys([*tracked(room), *untracked(room), *also])
         left = repositories_inside(room)
-    stamps, others = _look(folder_of(tree), names)
+    stamps, others = _look(folder_of(tree), names, ours=isinstance(tree, Worktree))
     store = _room(tree)
     gone = [path for path in null_split(ask(store, "ls-files", "-z")) if path not in stamps]
     if gone:
@@ -132,8 +143,12 @@ def _store(tree: WorkTree, also: Iterable[str] = ()) -> _Seen:
     return _Seen(stamps, tuple(sorted({*left, *others})), files)
 
 
-def _look(top: str, names: Mapping[str, None]) -> tuple[dict[str, Stamp], list[str]]:
-    """Files and links, as they look now; and what is neither. What lies behind a link is not there."""
+def _look(top: str, names: Mapping[str, None], *, ours: bool) -> tuple[dict[str, Stamp], list[str]]:
+    """Files and links, as they look now; and what is neither. What lies behind a link is not there.
+
+    In a worktree of ours each file has one name: no snapshot knows which belong together, so that they do
+    could not be brought back.
+    """
     stamps: dict[str, Stamp] = {}
     others: list[str] = []
     real: dict[str, bool] = {"": True}
@@ -144,6 +159,9 @@ def _look(top: str, names: Mapping[str, None]) -> tuple[dict[str, Stamp], list[s
             found = os.lstat(os.path.join(top, path))
         except FileNotFoundError:
             continue
+        if ours and found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
+            part(top, path)
+            found = os.lstat(os.path.join(top, path))
         if stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode):
             stamps[path] = stamp_of(found)
         elif not stat.S_ISDIR(found.st_mode):
@@ -296,7 +314,15 @@ def bring(
         ]
         _check_room(folder_of(tree), {*gone, *now}, todo)
         laid = lay(folder_of(tree), seen.stamps, gone, _wanted(source, todo, modes))
-        _check_laid(held, goal, gone, laid)
+        beside = _check_laid(held, goal, gone, laid)
+        if beside and isinstance(held, Worktree):  # hidden by rules that went just now
+            hidden = _store(held, goal).stamps
+            lay(folder_of(tree), hidden, beside, iter(()))
+        if laid.kept and isinstance(tree, Worktree):  # nobody but us has a say there
+            raise StoreError(
+                f"worktree {shown(tree.name)} changed while it was brought back: {few(laid.kept)}",
+                hint="end what still writes there, and do it again",
+            )
     left = tuple(sorted({*saved.left, *modules}))
     return Restored(saved, laid.written, laid.removed, laid.kept, left)
 
@@ -326,11 +352,14 @@ def _wanted(source: Room, todo: Sequence[File], modes: Mapping[str, int]) -> Ite
         yield Wanted(file.path, content, _mode(file, modes), file.mode == LINK)
 
 
-def _check_laid(tree: WorkTree, goal: Mapping[str, File], gone: Sequence[str], laid: Laid) -> None:
-    """Look at the result once more: what was laid is what was meant."""
+def _check_laid(
+    tree: WorkTree, goal: Mapping[str, File], gone: Sequence[str], laid: Laid
+) -> list[str]:
+    """Look at the result once more: what was laid is what was meant. What lies there beside it."""
     words = ("ls-tree", "-r", "-z", "--full-tree", _store(tree, goal).tree)
     again = {file.path: file for file in files_in(ask(_room(tree), *words))}
     wrong = {path for path, file in goal.items() if again.get(path) != file}
     wrong |= {path for path in gone if path in again}
     if wrong - set(laid.kept):
         raise StoreError(f"the work tree changed while it was brought back: {few(wrong)}")
+    return [path for path in again if path not in goal and path not in laid.kept]

@@ -90,6 +90,24 @@ def touched(client: Client, before: str, after: str) -> tuple[Touched, ...]:
     return tuple(_rows(ask(client.base, *words, env=env)))
 
 
+def grown(client: Client, before: str, after: str) -> int:
+    """How many bytes of content are new in a state: what texts grew by, and all of what is no text."""
+    binary = {item.path for item in touched(client, before, after) if item.added is None}
+    room = client.room(client.store, client.home)
+    how = ("-r", "-z", "--raw", "--no-renames", "--no-abbrev")
+    said = ask(room, "diff-tree", *how, check_oid(before), check_oid(after), "--").split(b"\0")
+    rows = [
+        (os.fsdecode(path), row.split()) for row, path in zip(said[::2], said[1::2], strict=False)
+    ]
+    oids = [oid for _, row in rows for oid in row[2:4]]
+    found = ask(room, "cat-file", "--batch-check=%(objectsize)", stdin=b"\n".join([*oids, b""]))
+    sizes = [
+        int(line) if line.isdigit() else 0 for line in found.splitlines()
+    ]  # none where none is
+    pairs = zip(rows, sizes[::2], sizes[1::2], strict=True)
+    return sum(new if path in binary else max(0, new - old) for (path, _), old, new in pairs)
+
+
 def _rows(said: bytes) -> Iterator[Touched]:
     for row in filter(None, said.split(b"\0")):
         added, removed, path = row.split(b"\t", 2)

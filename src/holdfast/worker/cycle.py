@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from holdfast.edits.write import recover_workspace
-from holdfast.errors import AttemptError, GitError, IntegrityError, UsageError
+from holdfast.errors import AttemptError, GitError, IntegrityError, StaleError, UsageError
 from holdfast.model.cliagent import read_cli_agent
 from holdfast.model.digest import Json, canonical
 from holdfast.model.plan import Step, StepId
@@ -20,6 +20,7 @@ from holdfast.worker.desk import Desk
 from holdfast.worker.memory import Memory
 from holdfast.worker.plan import Terms, told
 from holdfast.worker.prompt import Around, agent_prompt, prompt, told_before
+from holdfast.worker.standing import standing
 from holdfast.worker.talk import Talk
 from holdfast.worker.ticket import Ticket
 from holdfast.worker.tools import Tools, in_thread
@@ -46,7 +47,12 @@ class CycleGenerator:
         if job.calls is None:
             raise AttemptError("no model can be asked here", reason="call_refused")
         desk = await in_thread(lambda: self._open(ticket, terms))
-        begun = await in_thread(lambda: _begin(desk, job, terms))
+        try:
+            begun = await in_thread(lambda: _begin(desk, job, ticket, terms))
+        except (
+            StaleError
+        ) as error:  # somebody did something to the branch: nobody works for nothing
+            raise AttemptError(f"{error}\n{error.hint}", reason="command_failed") from error
         memory = Memory(begun, plan=_plan_before(job))
         if terms.done and number == 1 and not job.feedback:
             memory.last = {"ready": True, "summary": "what stands is checked again"}
@@ -104,17 +110,19 @@ def delivered_before(job: Job) -> Mapping[str, Json]:
     return {} if given is None else cast("Mapping[str, Json]", json.loads(given.content()))
 
 
-def _begin(desk: Desk, job: Job, terms: Terms) -> str:
+def _begin(desk: Desk, job: Job, ticket: Ticket, terms: Terms) -> str:
     """The state that an attempt begins with: what the last one left, or the commit before it."""
+    run = job.mark.partition("/")[0]
+    head = standing(desk.tree.client, ticket, head_before(job, terms), run, job.step.id)
     recover_workspace(desk.workspace)  # an edit that a kill cut short
     desk.base = begun = desk.begin(terms.base)
-    if (head := head_before(job, terms)) != terms.base:
+    if head != terms.base:
         begun = desk.begin(head)
     for item in reversed(job.feedback):
         if item.content is not None:
             state = str(made_by(item.content())["state"])
             desk.go_to(state)
-            return state
+            return desk.spare_tree(begun)
     return begun
 
 
@@ -175,6 +183,7 @@ def _made(desk: Desk, memory: Memory, begun: str, ended: str) -> dict[str, Json]
         "nodes": list(memory.nodes),
         "plan": list(memory.plan),
         "reflections": list(cast("list[Json]", last.get("reflections", []))),
+        "lost": list(memory.lost),
     }
 
 

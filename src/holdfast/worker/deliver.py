@@ -27,6 +27,7 @@ from holdfast.worker.cycle import Open, head_before, made_by
 from holdfast.worker.desk import Desk
 from holdfast.worker.memory import Mark
 from holdfast.worker.plan import branch_of, next_cycle, told
+from holdfast.worker.standing import standing
 from holdfast.worker.ticket import Ticket
 from holdfast.worker.tools import in_thread
 from holdfast.worker.tree import (
@@ -79,12 +80,11 @@ class DeliverGenerator:
         ticket, terms, number = told(job.step)
         made = made_by(job.given[StepId(f"cycle-{number}")].content())
         desk = self._open(ticket, terms)
-        before = head_before(job, terms)
+        run = job.mark.partition("/")[0]
+        before = standing(desk.tree.client, ticket, head_before(job, terms), run, job.step.id)
         clock = float(cast("int", made["at"]))
         tree = replace(desk.tree, client=replace(desk.tree.client, clock=lambda: clock))
-        trailers = trailers_for(
-            run=job.mark.partition("/")[0], step=job.step.id, config_ref=job.config_ref
-        )
+        trailers = trailers_for(run=run, step=job.step.id, config_ref=job.config_ref)
         done = _commits(replace(desk, tree=tree), self._who, ticket, made, before, trailers)
         head = done[-1].oid if done else before
         head, nodes, text = self._attributed(
@@ -109,6 +109,7 @@ class DeliverGenerator:
             "checked": list(terms.checks),
             "nodes": nodes,
             "tree": text,
+            "lost": made.get("lost", []),
             **{key: made[key] for key in ("summary", "eoi", "plan", "reflections", "question")},
         }
         return Candidate("bytes", canonical(whole), fragments=more)
@@ -157,10 +158,11 @@ def _commits(
 ) -> list[Commit]:
     """One commit for each logical step, and one for what is left."""
     rollback(desk.tree, to=before)
-    desk.stir()
+    laid = desk.keep("before the delivery")
     done: list[Commit] = []
     for mark in _marks(ticket, made):
         desk.go_to(mark.state)
+        desk.spare_tree(laid)  # people may have written into it since
         try:
             new = commit(desk.tree, mark.message, identity=who, trailers=trailers)
         except EditError:  # nothing differs from the commit before it

@@ -16,7 +16,15 @@ from holdfast.gitrepo.history import list_files
 from holdfast.gitrepo.laying import MODULE
 from holdfast.gitrepo.names import Identity
 from holdfast.gitrepo.state import status
-from holdfast.gitrepo.states import Touched, keep_state, left_out, put_back, restore_state, touched
+from holdfast.gitrepo.states import (
+    Touched,
+    grown,
+    keep_state,
+    left_out,
+    put_back,
+    restore_state,
+    touched,
+)
 from holdfast.gitrepo.trees import Worktree, head_of
 from holdfast.model.digest import digest_bytes
 from holdfast.model.fixed import fixed
@@ -27,7 +35,7 @@ _NOBODY = Identity("Holdfast", "holdfast@localhost")
 
 @fixed
 class Bounds:
-    """How much a cycle may do: turns of the model, files and lines changed since the ticket began."""
+    """How much a cycle may do: turns of the model, and what may change since the ticket began."""
 
     turns: int = 40
     files: int = 100
@@ -36,6 +44,7 @@ class Bounds:
     agent: float = 3600.0  # seconds of a command-line agent
     refusals: int = 5  # uses in a row that were tried before in the same state
     prompt: int = 24_000  # tokens that a cycle begins with
+    bytes: int = 5_000_000  # of new content
 
 
 @dataclass(slots=True)
@@ -64,7 +73,10 @@ class Desk:
         return Index(self.folder, os.path.join(self.home, "code.db"))
 
     def begin(self, commit: str) -> str:
-        """The files as a commit has them, and nothing else that git does not ignore; their state."""
+        """The files as a commit has them, and nothing beside: a kill may have left anything; their state."""
+        self._clear(
+            self.keep(f"before {commit}")
+        )  # by the rules that lie there: a kill may have left others
         rollback(self.tree, to=commit)
         return self.keep(f"at {commit}")
 
@@ -79,10 +91,21 @@ class Desk:
             restore_state(self.tree, state)
             self.at = state
 
+    def lay_bare(self, state: str) -> None:
+        """Bring the files to a state, and remove what lies beside it: a kill may have left anything."""
+        self.go_to(state)
+        self._clear(state)
+
     def take_back(self, before: str, paths: Collection[str]) -> str:
         """Bring some paths back to what they were in a state; the state then."""
         put_back(self.tree, self.at, before, paths)
         return self.keep("what went too far was taken back")
+
+    def spare_tree(self, laid: str) -> str:
+        """Let the reserved folder be what it is in a state, whatever lies there now; the state then."""
+        changed = {item.path for item in self.touched(laid, self.at)}
+        mine = {path for path in changed if path.startswith(f"{self.reserved}/")}
+        return self.take_back(laid, mine) if mine else self.at
 
     def stir(self) -> None:
         """Something is about to change the files: nobody knows their state until they are kept."""
@@ -97,7 +120,7 @@ class Desk:
         changed = [item.path for item in self.touched(before, after)]
         if refused := self.refused(changed):
             return "; ".join(list(refused.values())[:5])
-        return self._too_much(self.touched(self.base, after))
+        return self._too_much(self.touched(self.base, after), after)
 
     def refused(self, paths: Collection[str]) -> dict[str, str]:
         """Those of some paths that may not be written, and why."""
@@ -117,14 +140,7 @@ class Desk:
         not committed. Empty folders, pipes and the like stay: git does not see them.
         """
         head = head_of(self.tree)
-        known = {
-            file.path for file in list_files(self.tree.client, str(head)) if file.mode == MODULE
-        }
-        found = status(self.tree, ignored=True).entries
-        beside = {entry.path for entry in found if entry.kind == "ignored"}
-        odd = set(left_out(self.tree, self.keep("before it is settled")))
-        for path in (beside | odd) - known:
-            discard(os.path.join(self.folder, path.rstrip("/")))
+        self._clear(self.keep("before it is settled"))
         try:
             made = commit(self.tree, "as it would be committed", identity=_NOBODY)
         except EditError:  # nothing differs
@@ -133,12 +149,24 @@ class Desk:
         reset(self.tree, str(head), keep="files")
         return self.keep("as it would be committed")
 
-    def _too_much(self, changed: Sequence[Touched]) -> str:
+    def _clear(self, state: str) -> None:
+        """Remove what no state holds: what git ignores, and repositories inside that it does not know."""
+        head = str(head_of(self.tree))
+        known = {file.path for file in list_files(self.tree.client, head) if file.mode == MODULE}
+        found = status(self.tree, ignored=True).entries
+        beside = {entry.path for entry in found if entry.kind == "ignored"}
+        for path in (beside | set(left_out(self.tree, state))) - known:
+            discard(os.path.join(self.folder, path.rstrip("/")))
+
+    def _too_much(self, changed: Sequence[Touched], after: str) -> str:
         lines = sum((item.added or 0) + (item.removed or 0) for item in changed)
         if len(changed) > self.bounds.files:
             return f"{len(changed)} files of the ticket differ, and {self.bounds.files} may"
         if lines > self.bounds.lines:
             return f"{lines} lines of the ticket differ, and {self.bounds.lines} may"
+        new = grown(self.tree.client, self.base, after)
+        if new > self.bounds.bytes:
+            return f"{new} bytes of the ticket are new, and {self.bounds.bytes} may be"
         return ""
 
     def remember(self, content: bytes) -> str:

@@ -22,6 +22,8 @@ _STATE = re.compile(r"state ([0-9a-f]{40,64})\Z")
 _FILE = re.compile(r"file (.+) ([0-9a-f]{64}|-)\Z")
 _OVER = frozenset({"finish", "ask"})
 
+TAKEN_BACK = "what it changed was taken back: "
+
 
 @fixed
 class Mark:
@@ -44,6 +46,7 @@ class Memory:
     ended: str = ""  # finish or ask
     last: Mapping[str, Json] = field(default_factory=dict)  # what was said at the end
     used: dict[tuple[str, str, str], int] = field(default_factory=dict)  # and in which turn
+    lost: list[str] = field(default_factory=list)  # why what commands changed was taken back
     refused: int = 0  # uses in a row that were tried before in the same state
 
     def key(self, tool: str, arguments: str) -> tuple[str, str, str]:
@@ -54,6 +57,8 @@ class Memory:
         """Take in one use and its answer."""
         self.used.setdefault(self.key(tool, arguments), turn)
         self._look(answer)
+        if tool == "run":  # after its state and how it ended; what it said itself comes later
+            self.lost += [line for line in answer.splitlines()[1:3] if line.startswith(TAKEN_BACK)]
         if ok:
             self._heed(tool, cast("Mapping[str, Json]", json.loads(arguments or "{}")))
 

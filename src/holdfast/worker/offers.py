@@ -94,7 +94,9 @@ OFFERS = (
     _offer(
         "run",
         "Run a shell command in the worktree, in a sandbox without network, and show its exit code and"
-        " output. Git can be read there and not written: `commit` says what becomes a commit.",
+        " output. Git can be read there and not written: `commit` says what becomes a commit. What git"
+        " ignores may be gone before the next command, and one that is cut short is run again: let it build"
+        " what it needs, and do nothing outside of the worktree that may not be done twice.",
         "command",
         command=_TEXT,
         seconds=_WHOLE,

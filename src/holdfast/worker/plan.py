@@ -114,6 +114,10 @@ def _id(kind: str, number: int) -> StepId:
 
 def _cycle(ticket: Ticket, terms: Terms, number: int) -> tuple[Step, Step]:
     data = cast("dict[str, Json]", asdict(terms))
+    if (
+        terms.bounds.bytes == Bounds().bytes
+    ):  # plans that were made before it was bounded are the same
+        cast("dict[str, Json]", data["bounds"]).pop("bytes")
     for key in _LISTS:
         data[key] = list(cast("Sequence[str]", data[key]))
     values: dict[str, Json] = {

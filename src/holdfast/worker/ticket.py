@@ -24,6 +24,7 @@ _LISTS = ("stakeholders", "viewpoints", "concerns", "acceptance")
 _KEYS = ("id", "title", "eoi", *_LISTS)
 _TITLE = 120  # characters
 _HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*\s*\Z")
+_JSON = re.compile(r"""\s*(?:\{\s*(?:["}]|\Z)|\[\s*[\[{\]"])""")
 _GH_LINE = re.compile(r"([a-z][a-z ]*):\t(.*)\Z")
 
 
@@ -57,7 +58,7 @@ def read_ticket(text: str, name: str = "") -> Ticket:
     plain = text.replace("\r\n", "\n").lstrip("\ufeff")
     if not plain.strip():
         raise UsageError("the ticket is empty", hint="say what is wanted")
-    if plain.lstrip().startswith("{"):
+    if _JSON.match(plain):
         found = _from_json(plain)
     elif plain.startswith("---\n"):
         found = _from_markdown(plain)
@@ -151,6 +152,10 @@ def _from_json(text: str) -> Ticket:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"the ticket is not JSON: {first_line(str(error))}") from error
+    if not isinstance(data, dict):
+        raise UsageError(
+            "the ticket is a list", hint="one issue: gh issue view N --json title,body"
+        )
     title = data.get("title")
     body = data.get("body", data.get("description"))
     if not isinstance(title, str) or not title.strip():
@@ -161,7 +166,7 @@ def _from_json(text: str) -> Ticket:
     url = data.get("html_url", data.get("web_url", data.get("url", "")))
     about = data.get("eoi")
     return Ticket(
-        id=f"ticket-{number}" if isinstance(number, int) else _text(number, "id"),
+        id=f"ticket-{number}" if type(number) is int else _text(number, "id"),
         title=one_line(title.strip())[:_TITLE],
         body=body if isinstance(body, str) else "",
         eoi=_eoi(about) if about else None,
@@ -173,6 +178,11 @@ def _from_gh(text: str) -> Ticket | None:
     """What `gh issue view` prints when nobody looks on: lines of `key:<tab>value`, `--`, the body."""
     head, rule, body = text.partition("\n--\n")
     rows = [_GH_LINE.match(line) for line in head.splitlines()]
+    if not rule and rows and rows[0] and rows[0][1] == "title":
+        raise UsageError(
+            "what 'gh issue view' said is cut short: it has no line '--'",
+            hint="gh issue view N | holdfast work -",
+        )
     if not rule or not rows or not all(rows):
         return None
     given = {row[1]: row[2] for row in rows if row}

@@ -24,7 +24,7 @@ from holdfast.process.run import Command, Completed, run
 from holdfast.process.terms import Terms
 from holdfast.process.tools import toolchains
 from holdfast.worker.desk import Desk
-from holdfast.worker.memory import Memory
+from holdfast.worker.memory import TAKEN_BACK, Memory
 
 MOST = 12_000  # characters of an answer
 _HEAD = 3_000  # of them, from the beginning
@@ -179,7 +179,7 @@ class Tools:
         words = [f"exit code {done.code}" if done.ended == "exited" else _ending(done, limit)]
         if too_far := await in_thread(lambda: desk.over(before, state)):
             await in_thread(lambda: desk.go_to(before))
-            words.append(f"what it changed was taken back: {too_far}")
+            words.append(f"{TAKEN_BACK}{too_far}")
             state = before
         changed = [item.path for item in desk.touched(before, state)]
         if changed:

@@ -6,11 +6,12 @@
 Titles, deps, acceptance and notes are the agent's and people's. Whatever people wrote, in which order, with
 their comments and keys of their own, stays. The rest is computed from what was delivered, and written over:
 
-    evidence     the commits that name the node, and the files they change
+    evidence     the commits that name the node, the files they change, and the acceptance that was called met
+                 in any cycle whose checks passed
     status       unchanged: no commit names it; done: it was called finished in a cycle whose checks passed;
                  partial: anything between
-    coverage_pct 100 if done, 0 if unchanged; else the share of its acceptance that was called met when checks
-                 passed, or 50 if it has none. Of a node with children: their mean.
+    coverage_pct 100 if done, 0 if unchanged; else the share of its acceptance that was met, or 50 if it has
+                 none. Of a node with children: their mean.
 """
 
 from __future__ import annotations
@@ -48,17 +49,19 @@ def told_tree(folder: str, ticket: Ticket) -> str:
 
     UsageError if nobody could go on with it: that is said before anybody works.
     """
-    text = _text_in(folder, TREE.format(ticket.id))
+    text = tree_text(folder, ticket)
     load_or_create(text, ticket)
     return text
 
 
 def read_tree(folder: str, ticket: Ticket) -> Node:
     """The tree in a worktree, or a new one; UsageError if what lies there is none."""
-    return load_or_create(_text_in(folder, TREE.format(ticket.id)), ticket)
+    return load_or_create(tree_text(folder, ticket), ticket)
 
 
-def _text_in(folder: str, path: str) -> str:
+def tree_text(folder: str, ticket: Ticket) -> str:
+    """The text of the tree in a worktree, whatever it says; empty if there is none."""
+    path = TREE.format(ticket.id)
     try:
         seen = read_beneath(folder, path)
     except EditError as error:
@@ -187,16 +190,17 @@ def _standing(node: Node, here: Evidence) -> tuple[str, int]:
     wanted = node.get("acceptance") or []
     if not wanted:
         return "partial", _HALF
-    met = sum(1 for item in wanted if item in here.met)
+    met = sum(1 for item in wanted if item in node["evidence"].get("met", ()))
     return "partial", 100 * met // len(wanted)
 
 
 def _merged(known: object, here: Evidence) -> dict[str, list[str]]:
     before = known if isinstance(known, Mapping) else {}
-    return {
+    merged = {
         key: list(dict.fromkeys([*(before.get(key) or []), *fresh]))
-        for key, fresh in (("commits", here.commits), ("files", here.files))
+        for key, fresh in (("commits", here.commits), ("files", here.files), ("met", here.met))
     }
+    return merged if merged["met"] else {key: merged[key] for key in ("commits", "files")}
 
 
 def _shaped(node: Node) -> Node:

@@ -37,6 +37,7 @@ _NOTHING = tuple(
         (rb"^make: .*(?:is up to date\.|Nothing to be done for .*)$", rb"^(?!make: ).*\S"),
     )
 )
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]{2,}")
 _COULD_NOT_RUN = frozenset({126, 127})
 
 
@@ -55,7 +56,8 @@ class ValidationGuard:
         ticket, terms, _ = told(job.step)
         state, command = str(made_by(candidate.content)["state"]), str(guard.config)
         desk = await in_thread(lambda: self._open(ticket, terms))
-        await in_thread(lambda: desk.go_to(state))
+        is_first = command == terms.checks[0]  # others find what it built
+        await in_thread(lambda: desk.lay_bare(state) if is_first else desk.go_to(state))
         done: list[Completed] = []
 
         async def check() -> Mapping[str, Json]:
@@ -120,7 +122,7 @@ def _record(command: str, state: str, done: Completed) -> dict[str, Json]:
         "exit_code": done.code if done.code is not None else -1,
         "ended": done.ended,
         "tests": None if found is None else _counts(found),
-        "top_stderr": tail(done.stderr)[:2000],
+        "top_stderr": tail(_readable(done.stderr))[:2000],
     }
 
 
@@ -133,8 +135,13 @@ def _counts(found: Report) -> dict[str, Json]:
     }
 
 
+def _readable(output: bytes) -> bytes:
+    """What a command said; where it is no text at all, one sign stands for all of that."""
+    return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}".encode(), output)
+
+
 def _verdict(guard: Guard, command: str, done: Completed) -> Verdict:
-    output = done.stdout + done.stderr
+    output = _readable(done.stdout + done.stderr)
     if done.success and any(no.search(output) and not yes.search(output) for no, yes in _NOTHING):
         return Verdict("reject", guard.name, f"'{command}' ran no test, so it says nothing")
     if done.success:
