@@ -97,6 +97,20 @@ def test_the_step_of_an_engine_killed_elsewhere_is_taken_over_after_its_lease(te
     assert (run.code, run.states) == (0, {"slow": "done"})
 
 
+@pytest.mark.req("D15", "R49")
+def test_two_machines_of_one_name_do_not_take_each_other_for_dead(team: Team) -> None:
+    here, there = team.machines[0], team.machine()
+    team.plan({"slow": {"shell": here.sh(f"{here.gate('go')}; echo slow")}})
+    first = there.twin(*JOINED)
+    until(lambda: here.begun() == ["slow"], "it begins there")
+    second = here.start(*JOINED)
+    until(lambda: team.rows("SELECT count(*) FROM run") == [(2,)], "the other one joins")
+    until(lambda: team.rows("SELECT min(beat) > 3 FROM holder") == [(True,)], "both live")
+    here.open("go")
+    assert [finish_run(one).code for one in (first, second)] == [0, 0]
+    assert here.begun() == ["slow"]
+
+
 @pytest.mark.req("D14", "R176", "I3")
 def test_who_stood_still_past_its_lease_changes_nothing_when_it_wakes(team: Team) -> None:
     here, there = team.machines[0], team.machine()

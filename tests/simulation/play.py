@@ -200,7 +200,7 @@ class EngineProcess:
             ),
             clock=lambda: sim.machine.wall(skew),
             new_id=sim.new_id,
-            gone=lambda other: sim.is_gone(other, self.host),
+            gone=lambda other: sim.is_gone(other.owner, self.host),
             sweep=lambda mark: sim.nursery.sweep(self.host, mark),
             ignores=lambda _: lambda _: None,
             lock=None if sim.apart else sim.locks.of(process),

@@ -25,7 +25,7 @@ class Watcher(Protocol):
         """The process that looks on."""
 
     @property
-    def gone(self) -> Callable[[Owner], bool]:
+    def gone(self) -> Callable[[Holder], bool]:
         """Whether a process of this machine has ended."""
 
     @property
@@ -75,7 +75,7 @@ class Hearts:
             if holder.silent is not None:  # the clock of the store is the same for everybody
                 still = holder.silent
             silent = still >= world.lease_seconds and not self.can_be_asked(holder)
-            if silent or world.gone(holder.owner):
+            if silent or world.gone(holder):
                 dead.append(holder)
         self._seen = seen
         return dead

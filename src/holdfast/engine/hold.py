@@ -58,7 +58,7 @@ class Hold:
         end = self._world.monotonic() + LOCK_POLLS * self._world.poll_seconds
         while self._lock is not None and not self._lock.try_lock():
             for other in self._others():
-                if not self._world.gone(other.owner):
+                if not self._world.gone(other):
                     raise _held(other, self._line, self._world.clock())
             if self._world.monotonic() > end:
                 raise HeldError(
@@ -105,7 +105,7 @@ class Hold:
         mine = self._world.owner.engine
         for is_last in (False, True):
             self.announce(run)
-            rivals = [o for o in self._others() if o.run == run and not self._world.gone(o.owner)]
+            rivals = [o for o in self._others() if o.run == run and not self._world.gone(o)]
             if not rivals:
                 return
             self.announce(None)
