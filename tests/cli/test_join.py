@@ -113,6 +113,61 @@ def test_the_step_of_a_killed_engine_is_taken_over(project: Project) -> None:
     assert project.run().data["totals"]["reused"] == 2
 
 
+def deploying(project: Project) -> None:
+    """A plan with an effect outside that may be had only once, and waits at a gate."""
+    project.plan(
+        {
+            "one": {"shell": project.sh()},
+            "dep": {
+                "shell": project.sh(f"{project.gate('go')}; echo deployed"),
+                "needs": ["one"],
+                "effects": "external",
+            },
+            "last": {"shell": project.sh(), "needs": ["dep"]},
+        }
+    )
+
+
+@pytest.mark.req("R49")
+@pytest.mark.parametrize("joined", [("--join",), ()])
+def test_an_effect_that_a_live_engine_has_in_hand_is_waited_for(
+    project: Project, joined: tuple[str, ...]
+) -> None:
+    deploying(project)
+    first = project.begun_by("run", "--json", "--yes", *joined, *QUICK, step="dep")
+    second = project.start("run", "--json", "--yes", "--join", *QUICK)
+    count = "SELECT count(*) FROM run"
+    until(lambda: project.database().execute(count).fetchall() == [(2,)], "the other one joins")
+    beat = "SELECT min(beat) > 5 FROM holder"
+    until(lambda: project.database().execute(beat).fetchall() == [(1,)], "it had time to look")
+    assert "waits for a person" in project.refused(2, "approve", "dep", "--yes")
+    project.open("go")
+    runs = [finish_run(first), finish_run(second)]
+    assert [run.code for run in runs] == [0, 0], runs[1].err
+    assert sorted(project.begun()) == ["dep", "last", "one"]
+    assert runs[1].states["dep"] == "reused"
+    assert runs[0].digests == runs[1].digests
+
+
+@pytest.mark.req("R49", "R74")
+def test_the_effect_of_an_engine_that_dies_is_left_to_a_person(project: Project) -> None:
+    deploying(project)
+    first = project.begun_by("run", "--json", "--yes", "--join", *QUICK, step="dep")
+    second = project.start("run", "--json", "--yes", "--join", *QUICK)
+    count = "SELECT count(*) FROM run"
+    until(lambda: project.database().execute(count).fetchall() == [(2,)], "the other one joins")
+    assert second.poll() is None
+    kill(first)
+    run = finish_run(second)
+    assert (run.code, run.codes["dep"]) == (3, "effect_unconfirmed"), run.err
+    assert project.begun().count("dep") == 1
+    project.open("go")
+    project.ok("approve", "dep", "--yes")
+    again = project.resume("--yes", *QUICK)
+    assert (again.code, again.states["dep"]) == (0, "done")
+    assert project.begun().count("dep") == 2, "only after a person let it"
+
+
 def test_a_step_that_works_in_the_project_directory_cannot_join(project: Project) -> None:
     project.plan({"s": {"shell": project.sh(), "workspace": "shared"}})
     assert "scratch" in project.refused(2, "run", "--join")

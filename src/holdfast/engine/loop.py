@@ -123,7 +123,7 @@ class Engine:
             lambda: self._over or self._error is not None,
         )
         self._beside = Beside(world.store, state)
-        self._claims = Claims(world, state, self._scribe, self._look_again)
+        self._claims = Claims(world, state, self._scribe, self._beside, self._look_again)
         self._desk = Desk(state, self._places.of, world.resources)
         self._has_agents = any(step.agent for step in steps.values())
         self._seen = 0
@@ -351,8 +351,12 @@ class Engine:
         if step.reads_keys and (lacking := self._looker.lacking(step, self._scribe.content)):
             self._scribe.fail(step.id, Reason("key_missing", lacking))
             return None
+        if step.done_once and self._hold.sharing and self._claims.is_in_hand(step.id):
+            return None
         if self._looker.is_held(step, look):
-            self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
+            still = partial(self._looker.is_held, step, look)
+            if not self._hold.sharing or self._claims.is_left(step, look.probed, still):
+                self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
             return None
         return look
 
@@ -423,7 +427,8 @@ class Engine:
             fence = taken
             if step.done_once and self._looker.is_held(step, look):  # by whoever had the claim
                 self._claims.let_go(step_id)
-                self._append(StepHeld(step_id, Reason("effect_unconfirmed")))
+                if not self._claims.is_in_hand(step_id):
+                    self._append(StepHeld(step_id, Reason("effect_unconfirmed")))
                 return
         if step.secrets and not self._growth.may_know(step):
             self._claims.let_go(step_id)
