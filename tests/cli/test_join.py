@@ -1,6 +1,8 @@
 """Several engines on one line: claims keep them apart, nobody sends messages."""
 
 import collections
+import os
+import signal
 
 import pytest
 
@@ -8,6 +10,7 @@ from tests.cli.project import Project, finish, finish_run, kill, until
 from tests.cli.test_ledger_words import handoff
 
 QUICK = ("--poll", "0.1", "--beat", "0.3")
+LEASE = (*QUICK, "--lease", "2")
 
 
 def layered(project: Project) -> dict[str, list[str]]:
@@ -111,6 +114,52 @@ def test_the_step_of_a_killed_engine_is_taken_over(project: Project) -> None:
     assert (run.code, run.data["status"]) == (0, "completed")
     assert project.begun() == ["slow", "slow", "end"]
     assert project.run().data["totals"]["reused"] == 2
+
+
+@pytest.mark.req("D14", "R49", "R176", "I3")
+@pytest.mark.parametrize("joined", [("--join",), ()])
+def test_who_is_stopped_past_its_lease_is_taken_over_on_one_machine(
+    project: Project, joined: tuple[str, ...]
+) -> None:
+    late = f"[ $(grep -c slow {project.log}) -gt 1 ] || {{ {project.gate('late')}; }}"
+    project.plan(
+        {
+            "slow": {"shell": project.sh(f"{late}; echo slow")},
+            "end": {"shell": project.sh(), "needs": ["slow"]},
+        }
+    )
+    first = project.begun_by("run", "--json", *joined, *LEASE, step="slow")
+    os.kill(first.pid, signal.SIGSTOP)
+    run = finish_run(project.start("run", "--json", "--join", *LEASE))
+    assert (run.code, run.data["status"]) == (0, "completed"), run.err
+    assert f"process {first.pid} on" in run.err
+    assert "stood still for 2 s" in run.err
+    assert project.begun() == ["slow", "slow", "end"]
+    until(lambda: not project.has_at_gate("late"), "what it had started is ended")
+    rows = project.database().execute("SELECT count(*) FROM artifact").fetchall()
+    os.kill(first.pid, signal.SIGCONT)
+    told = finish(first)
+    assert told.code != 0
+    assert "took this line over" in told.err or "taken over" in told.err
+    assert project.database().execute("SELECT count(*) FROM artifact").fetchall() == rows
+    assert project.begun() == ["slow", "slow", "end"]
+    project.ok("verify")
+
+
+@pytest.mark.req("D14", "I3")
+def test_what_was_made_while_its_engine_was_stopped_is_written_nowhere(project: Project) -> None:
+    words = f"{project.gate('late')}; grep -c slow {project.log} > out.txt; echo x >> {project.folder}/made"
+    project.plan({"slow": {"shell": project.sh(words), "produces": "out.txt"}})
+    first = project.begun_by("run", "--json", "--join", *LEASE, step="slow")
+    os.kill(first.pid, signal.SIGSTOP)
+    project.open("late")
+    until((project.folder / "made").exists, "it is made, and nobody takes it in")
+    run = finish_run(project.start("run", "--json", "--join", *LEASE))
+    assert (run.code, project.begun(), project.read("out.txt")) == (0, ["slow", "slow"], "2\n")
+    os.kill(first.pid, signal.SIGCONT)
+    assert finish(first).code != 0
+    assert project.read("out.txt") == "2\n"
+    project.ok("verify")
 
 
 def deploying(project: Project) -> None:

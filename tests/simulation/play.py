@@ -122,7 +122,7 @@ class Simulation:
         engine.delays = [(at, much) for at, much in engine.delays if at + much > now - RECENT]
         engine.delays.append((now, seconds))
         self.until = max(self.until, now + seconds)
-        if self.apart and sum(much for _, much in engine.delays) > LEASE - BEAT - 3 * POLL:
+        if sum(much for _, much in engine.delays) > LEASE - BEAT - 3 * POLL:
             self.watch.excused.add(engine.process.name)
 
     def close(self) -> Result:

@@ -120,6 +120,7 @@ class Engine:
             self._people,
             self._ended,
             self._failed,
+            hold.check_alive,
             lambda: self._over or self._error is not None,
         )
         self._beside = Beside(world.store, state)
@@ -247,6 +248,8 @@ class Engine:
     # --- one turn ---------------------------------------------------------------------------------
 
     async def _turn(self) -> None:
+        if not self._is_alive():
+            return
         while True:
             self._turns += 1
             if self._hold.has_requests and self._is_running:
@@ -294,6 +297,14 @@ class Engine:
                 self._over = True
             elif self._stays and (self.state.counts["waiting"] or self.state.replan):
                 self._people.say_waiting()
+
+    def _is_alive(self) -> bool:
+        """Whether this engine still has its line: who stood still for long asks first."""
+        try:
+            self._hold.check_alive()
+        except BaseException as error:  # noqa: BLE001 - an engine that was taken over is over
+            self._error = error
+        return self._error is None
 
     def _look(self, step_id: StepId) -> None:
         """Find out what is to be done with a ready step: reuse it now, or queue it for a slot."""
@@ -496,6 +507,8 @@ class Engine:
                 self._world.remind(line)
             if pending.events:
                 self._world.on_events(pending.events)
+            if pending.launch:
+                self._hold.check_alive()
             for started in pending.launch:
                 self._crew.launch(started)
         except BaseException as raised:  # noqa: BLE001 - an engine that cannot tell or run is over
