@@ -268,11 +268,21 @@ def test_what_is_wrong_with_a_shared_store_is_said_in_one_line(
     machine = Machine(tmp_path / "m", "")
     machine.plan({"a": {"shell": machine.sh()}})
     secret = "postgresql://me:pass-word-1@127.0.0.1:1/x"
+    theirs = new_schema()
+    make_store(postgres.url(theirs))
+    runner, limited = f"runner_{theirs}", f"limited_{theirs}"
+    with psycopg.connect(postgres.url(), autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {runner} LOGIN")
+        owner.execute(f"CREATE ROLE {limited} LOGIN CONNECTION LIMIT 0")
+    closed, barred = postgres.url(theirs, user=runner), postgres.url(theirs, user=limited)
     said = machine.refused(2, "run", "--store", secret)
     assert "never given on the command line" in said
     for url, words in (
         (secret, "cannot be reached"),
         (postgres.url(new_schema()), "holdfast store init"),
+        (postgres.url(new_schema(), user="nobody_knows"), "PGPASSWORD"),
+        (barred, "have more"),
+        (closed, f"'{runner}' may not use the store"),
         ("mysql://x/y", "no stores at 'mysql://…'"),
         ("postgresql://x/y?schema=a-b", "cannot be the name of a schema"),
         ("postgresql://x/y?nonsense=1", "the address of the store is not right"),
@@ -280,6 +290,7 @@ def test_what_is_wrong_with_a_shared_store_is_said_in_one_line(
         answer = machine.call("run", env={"HOLDFAST_STORE": url})
         assert answer.code in {2, 74}, answer
         assert words in answer.err
+        assert ("is the server running" in answer.err) == (url == secret)
         assert "pass-word-1" not in answer.err
         assert "Traceback" not in answer.err
     made = postgres.url(new_schema())

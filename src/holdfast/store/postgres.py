@@ -130,7 +130,7 @@ def make_store(url: str, *, blobs: str = "", role: str = "") -> tuple[str, bool]
     if blobs:
         _try_blobs(blobs)
     try:
-        with tables.connect() as connection:
+        with tables.connect() as connection, connection.transaction():
             made = _migrated(connection, tables.address.schema, blobs)
             if role:
                 _grant(connection, tables.address.schema, role)
