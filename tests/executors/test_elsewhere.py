@@ -28,7 +28,7 @@ def test_a_carrier_that_does_not_start_is_no_fault_of_the_step(tmp_path: Path) -
     bed = Bed(tmp_path, store, executor, "shell")
     with pytest.raises(StoreError, match="does not start: The current node timed out") as told:
         bed.run("good")
-    assert "--executor local" in told.value.hint
+    assert "--executor local" in str(told.value.hint)
     bed.wait(executor.close())
     bed.runner.close()
     store.close()
