@@ -3,7 +3,9 @@
 import collections
 import os
 import signal
+from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.cli.project import Project, finish, finish_run, kill, until
@@ -11,6 +13,25 @@ from tests.cli.test_ledger_words import handoff
 
 QUICK = ("--poll", "0.1", "--beat", "0.3")
 LEASE = (*QUICK, "--lease", "2")
+
+
+def stop(project: Project, pid: int) -> None:
+    """Stop an engine, but not in the midst of a write: SQLite lets nobody else write until that is over."""
+
+    def stopped() -> bool:
+        os.kill(pid, signal.SIGSTOP)
+        until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+        database = apsw.Connection(str(project.store / "state.db"))
+        try:
+            database.execute("BEGIN IMMEDIATE; ROLLBACK")
+        except apsw.BusyError:
+            os.kill(pid, signal.SIGCONT)
+            return False
+        finally:
+            database.close()
+        return True
+
+    until(stopped, "it stands still between two writes")
 
 
 def layered(project: Project) -> dict[str, list[str]]:
@@ -129,7 +150,7 @@ def test_who_is_stopped_past_its_lease_is_taken_over_on_one_machine(
         }
     )
     first = project.begun_by("run", "--json", *joined, *LEASE, step="slow")
-    os.kill(first.pid, signal.SIGSTOP)
+    stop(project, first.pid)
     run = finish_run(project.start("run", "--json", "--join", *LEASE))
     assert (run.code, run.data["status"]) == (0, "completed"), run.err
     assert f"process {first.pid} on" in run.err
@@ -151,7 +172,7 @@ def test_what_was_made_while_its_engine_was_stopped_is_written_nowhere(project: 
     words = f"{project.gate('late')}; grep -c slow {project.log} > out.txt; echo x >> {project.folder}/made"
     project.plan({"slow": {"shell": project.sh(words), "produces": "out.txt"}})
     first = project.begun_by("run", "--json", "--join", *LEASE, step="slow")
-    os.kill(first.pid, signal.SIGSTOP)
+    stop(project, first.pid)
     project.open("late")
     until((project.folder / "made").exists, "it is made, and nobody takes it in")
     run = finish_run(project.start("run", "--json", "--join", *LEASE))
