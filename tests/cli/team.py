@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -31,6 +32,23 @@ class Machine(Project):
         named = ["sh", "-c", f'hostname {name}; exec "$@"', "sh", *before]
         process = subprocess.Popen(
             ["unshare", *ALONE, "--uts", *named, *COMMAND, *words],
+            cwd=self.root,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._started.append(process)
+        return process
+
+    def twin(self, *words: str) -> Running:
+        """A command on another machine that has the same name as this one."""
+        boot = self.folder / "boot_id"
+        boot.write_text(f"{uuid.uuid4()}\n")
+        other = f'mount --bind {boot} /proc/sys/kernel/random/boot_id; exec "$@"'
+        process = subprocess.Popen(
+            ["unshare", *ALONE, "--mount", "sh", "-ec", other, "sh", *COMMAND, *words],
             cwd=self.root,
             env=self.environment(),
             stdin=subprocess.DEVNULL,

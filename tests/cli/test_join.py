@@ -1,13 +1,37 @@
 """Several engines on one line: claims keep them apart, nobody sends messages."""
 
 import collections
+import os
+import signal
+from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.cli.project import Project, finish, finish_run, kill, until
 from tests.cli.test_ledger_words import handoff
 
 QUICK = ("--poll", "0.1", "--beat", "0.3")
+LEASE = (*QUICK, "--lease", "2")
+
+
+def stop(project: Project, pid: int) -> None:
+    """Stop an engine, but not in the midst of a write: SQLite lets nobody else write until that is over."""
+
+    def stopped() -> bool:
+        os.kill(pid, signal.SIGSTOP)
+        until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+        database = apsw.Connection(str(project.store / "state.db"))
+        try:
+            database.execute("BEGIN IMMEDIATE; ROLLBACK")
+        except apsw.BusyError:
+            os.kill(pid, signal.SIGCONT)
+            return False
+        finally:
+            database.close()
+        return True
+
+    until(stopped, "it stands still between two writes")
 
 
 def layered(project: Project) -> dict[str, list[str]]:
@@ -111,6 +135,107 @@ def test_the_step_of_a_killed_engine_is_taken_over(project: Project) -> None:
     assert (run.code, run.data["status"]) == (0, "completed")
     assert project.begun() == ["slow", "slow", "end"]
     assert project.run().data["totals"]["reused"] == 2
+
+
+@pytest.mark.req("D14", "R49", "R176", "I3")
+@pytest.mark.parametrize("joined", [("--join",), ()])
+def test_who_is_stopped_past_its_lease_is_taken_over_on_one_machine(
+    project: Project, joined: tuple[str, ...]
+) -> None:
+    late = f"[ $(grep -c slow {project.log}) -gt 1 ] || {{ {project.gate('late')}; }}"
+    project.plan(
+        {
+            "slow": {"shell": project.sh(f"{late}; echo slow")},
+            "end": {"shell": project.sh(), "needs": ["slow"]},
+        }
+    )
+    first = project.begun_by("run", "--json", *joined, *LEASE, step="slow")
+    stop(project, first.pid)
+    run = finish_run(project.start("run", "--json", "--join", *LEASE))
+    assert (run.code, run.data["status"]) == (0, "completed"), run.err
+    assert f"process {first.pid} on" in run.err
+    assert "stood still for 2 s" in run.err
+    assert project.begun() == ["slow", "slow", "end"]
+    until(lambda: not project.has_at_gate("late"), "what it had started is ended")
+    rows = project.database().execute("SELECT count(*) FROM artifact").fetchall()
+    os.kill(first.pid, signal.SIGCONT)
+    told = finish(first)
+    assert told.code != 0
+    assert "took this line over" in told.err or "taken over" in told.err
+    assert project.database().execute("SELECT count(*) FROM artifact").fetchall() == rows
+    assert project.begun() == ["slow", "slow", "end"]
+    project.ok("verify")
+
+
+@pytest.mark.req("D14", "I3")
+def test_what_was_made_while_its_engine_was_stopped_is_written_nowhere(project: Project) -> None:
+    words = f"{project.gate('late')}; grep -c slow {project.log} > out.txt; echo x >> {project.folder}/made"
+    project.plan({"slow": {"shell": project.sh(words), "produces": "out.txt"}})
+    first = project.begun_by("run", "--json", "--join", *LEASE, step="slow")
+    stop(project, first.pid)
+    project.open("late")
+    until((project.folder / "made").exists, "it is made, and nobody takes it in")
+    run = finish_run(project.start("run", "--json", "--join", *LEASE))
+    assert (run.code, project.begun(), project.read("out.txt")) == (0, ["slow", "slow"], "2\n")
+    os.kill(first.pid, signal.SIGCONT)
+    assert finish(first).code != 0
+    assert project.read("out.txt") == "2\n"
+    project.ok("verify")
+
+
+def deploying(project: Project) -> None:
+    """A plan with an effect outside that may be had only once, and waits at a gate."""
+    project.plan(
+        {
+            "one": {"shell": project.sh()},
+            "dep": {
+                "shell": project.sh(f"{project.gate('go')}; echo deployed"),
+                "needs": ["one"],
+                "effects": "external",
+            },
+            "last": {"shell": project.sh(), "needs": ["dep"]},
+        }
+    )
+
+
+@pytest.mark.req("R49")
+@pytest.mark.parametrize("joined", [("--join",), ()])
+def test_an_effect_that_a_live_engine_has_in_hand_is_waited_for(
+    project: Project, joined: tuple[str, ...]
+) -> None:
+    deploying(project)
+    first = project.begun_by("run", "--json", "--yes", *joined, *QUICK, step="dep")
+    second = project.start("run", "--json", "--yes", "--join", *QUICK)
+    count = "SELECT count(*) FROM run"
+    until(lambda: project.database().execute(count).fetchall() == [(2,)], "the other one joins")
+    beat = "SELECT min(beat) > 5 FROM holder"
+    until(lambda: project.database().execute(beat).fetchall() == [(1,)], "it had time to look")
+    assert "waits for a person" in project.refused(2, "approve", "dep", "--yes")
+    project.open("go")
+    runs = [finish_run(first), finish_run(second)]
+    assert [run.code for run in runs] == [0, 0], runs[1].err
+    assert sorted(project.begun()) == ["dep", "last", "one"]
+    assert runs[1].states["dep"] == "reused"
+    assert runs[0].digests == runs[1].digests
+
+
+@pytest.mark.req("R49", "R74")
+def test_the_effect_of_an_engine_that_dies_is_left_to_a_person(project: Project) -> None:
+    deploying(project)
+    first = project.begun_by("run", "--json", "--yes", "--join", *QUICK, step="dep")
+    second = project.start("run", "--json", "--yes", "--join", *QUICK)
+    count = "SELECT count(*) FROM run"
+    until(lambda: project.database().execute(count).fetchall() == [(2,)], "the other one joins")
+    assert second.poll() is None
+    kill(first)
+    run = finish_run(second)
+    assert (run.code, run.codes["dep"]) == (3, "effect_unconfirmed"), run.err
+    assert project.begun().count("dep") == 1
+    project.open("go")
+    project.ok("approve", "dep", "--yes")
+    again = project.resume("--yes", *QUICK)
+    assert (again.code, again.states["dep"]) == (0, "done")
+    assert project.begun().count("dep") == 2, "only after a person let it"
 
 
 def test_a_step_that_works_in_the_project_directory_cannot_join(project: Project) -> None:

@@ -97,6 +97,20 @@ def test_the_step_of_an_engine_killed_elsewhere_is_taken_over_after_its_lease(te
     assert (run.code, run.states) == (0, {"slow": "done"})
 
 
+@pytest.mark.req("D15", "R49")
+def test_two_machines_of_one_name_do_not_take_each_other_for_dead(team: Team) -> None:
+    here, there = team.machines[0], team.machine()
+    team.plan({"slow": {"shell": here.sh(f"{here.gate('go')}; echo slow")}})
+    first = there.twin(*JOINED)
+    until(lambda: here.begun() == ["slow"], "it begins there")
+    second = here.start(*JOINED)
+    until(lambda: team.rows("SELECT count(*) FROM run") == [(2,)], "the other one joins")
+    until(lambda: team.rows("SELECT min(beat) > 3 FROM holder") == [(True,)], "both live")
+    here.open("go")
+    assert [finish_run(one).code for one in (first, second)] == [0, 0]
+    assert here.begun() == ["slow"]
+
+
 @pytest.mark.req("D14", "R176", "I3")
 def test_who_stood_still_past_its_lease_changes_nothing_when_it_wakes(team: Team) -> None:
     here, there = team.machines[0], team.machine()
@@ -254,11 +268,21 @@ def test_what_is_wrong_with_a_shared_store_is_said_in_one_line(
     machine = Machine(tmp_path / "m", "")
     machine.plan({"a": {"shell": machine.sh()}})
     secret = "postgresql://me:pass-word-1@127.0.0.1:1/x"
+    theirs = new_schema()
+    make_store(postgres.url(theirs))
+    runner, limited = f"runner_{theirs}", f"limited_{theirs}"
+    with psycopg.connect(postgres.url(), autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {runner} LOGIN")
+        owner.execute(f"CREATE ROLE {limited} LOGIN CONNECTION LIMIT 0")
+    closed, barred = postgres.url(theirs, user=runner), postgres.url(theirs, user=limited)
     said = machine.refused(2, "run", "--store", secret)
     assert "never given on the command line" in said
     for url, words in (
         (secret, "cannot be reached"),
         (postgres.url(new_schema()), "holdfast store init"),
+        (postgres.url(new_schema(), user="nobody_knows"), "PGPASSWORD"),
+        (barred, "have more"),
+        (closed, f"'{runner}' may not use the store"),
         ("mysql://x/y", "no stores at 'mysql://…'"),
         ("postgresql://x/y?schema=a-b", "cannot be the name of a schema"),
         ("postgresql://x/y?nonsense=1", "the address of the store is not right"),
@@ -266,6 +290,7 @@ def test_what_is_wrong_with_a_shared_store_is_said_in_one_line(
         answer = machine.call("run", env={"HOLDFAST_STORE": url})
         assert answer.code in {2, 74}, answer
         assert words in answer.err
+        assert ("is the server running" in answer.err) == (url == secret)
         assert "pass-word-1" not in answer.err
         assert "Traceback" not in answer.err
     made = postgres.url(new_schema())

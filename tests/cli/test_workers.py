@@ -155,6 +155,14 @@ def test_who_waits_for_a_worker_is_told(project: Project) -> None:
     assert project.begun() == ["s"]
 
 
+def test_secrets_on_a_worker_are_seen_before_anything_runs(project: Project) -> None:
+    project.plan({"s": {"shell": project.sh(), "runs_on": "far", "secrets": ["TOKEN"]}})
+    told = project.ok("check")
+    assert "P916" in told.out + told.err
+    assert "secrets" in project.refused(2, "run", "--secret", "TOKEN")
+    assert project.begun() == []
+
+
 REFUSE_ONCE = """
     CREATE SEQUENCE {schema}.refusals;
     GRANT ALL ON SEQUENCE {schema}.refusals TO PUBLIC;

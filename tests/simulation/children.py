@@ -156,7 +156,7 @@ class Children:
                 await asyncio.sleep(job.step.timeout or TIMEOUT)  # the engine's own patience
                 raise AttemptError("took too long", reason="timed_out")
             await self._ends(seconds)
-            if mood == "child_lost":
+            if mood == "child_lost" or not child.lives:  # ended by whoever took its engine for dead
                 raise AttemptError("was killed", reason="lost")
             if mood == "child_failed":
                 raise AttemptError("exit 1", reason="command_failed")

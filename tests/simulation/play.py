@@ -122,7 +122,7 @@ class Simulation:
         engine.delays = [(at, much) for at, much in engine.delays if at + much > now - RECENT]
         engine.delays.append((now, seconds))
         self.until = max(self.until, now + seconds)
-        if self.apart and sum(much for _, much in engine.delays) > LEASE - BEAT - 3 * POLL:
+        if sum(much for _, much in engine.delays) > LEASE - BEAT - 3 * POLL:
             self.watch.excused.add(engine.process.name)
 
     def close(self) -> Result:
@@ -200,7 +200,7 @@ class EngineProcess:
             ),
             clock=lambda: sim.machine.wall(skew),
             new_id=sim.new_id,
-            gone=lambda other: sim.is_gone(other, self.host),
+            gone=lambda other: sim.is_gone(other.owner, self.host),
             sweep=lambda mark: sim.nursery.sweep(self.host, mark),
             ignores=lambda _: lambda _: None,
             lock=None if sim.apart else sim.locks.of(process),

@@ -9,9 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.host import gone, line_lock, started, this_process
+from holdfast.ports import Holder, Owner
+from holdfast.store import host
+from holdfast.store.host import line_lock, started, this_process
 
 CHILD = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def gone(owner: Owner, *, silent: float | None = None) -> bool:
+    """Whether who entered a store as this owner is gone; `silent` where machines share it."""
+    return host.gone(Holder(owner, None, 1, sharing=True, silent=silent))
 
 
 def test_every_call_gives_a_fresh_name_for_the_same_process() -> None:
@@ -46,6 +53,14 @@ def test_a_process_that_ended_is_gone_even_before_anybody_asked_how() -> None:
 def test_a_process_before_the_last_boot_is_gone() -> None:
     owner = this_process()
     assert gone(replace(owner, boot=f"another{owner.boot}"))
+
+
+@pytest.mark.req("D15", "D16")
+def test_in_a_store_that_machines_share_another_boot_may_be_another_machine() -> None:
+    owner = this_process()
+    assert not gone(replace(owner, boot=f"another{owner.boot}"), silent=0.1)
+    assert not gone(replace(owner, boot="unknown/", started="1"), silent=0.1)
+    assert gone(replace(owner, started="1"), silent=0.1), "of this very boot it is known"
 
 
 @pytest.mark.req("D16")

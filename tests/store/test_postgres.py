@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from holdfast.model.event import RunResumed
 from holdfast.model.line import StopRequested
 from holdfast.model.plan import RunId
 from holdfast.ports import Append, Batch, Owner
+from holdfast.store.pgrefusals import refusal_of
 from holdfast.store.pgtables import Address
 from holdfast.store.postgres import PostgresStore, make_store
 from tests.postgres import Server, new_schema
@@ -316,3 +318,35 @@ def test_a_forked_child_does_not_use_the_connections_of_its_parent(store: Postgr
 
 def _first(run: str) -> Batch:
     return Batch(appends=[Append(f"run:{run}", 0, [(1, RunResumed("e"))])])
+
+
+def test_several_at_once_may_let_a_role_use_the_store(postgres: Server) -> None:
+    schema = new_schema()
+    url, role = postgres.url(schema), f"runner_{schema}"
+    with psycopg.connect(postgres.url(), autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {role} LOGIN")
+    for _ in range(5):
+        with ThreadPoolExecutor(8) as pool:
+            made = list(pool.map(lambda _: make_store(url, role=role)[1], range(8)))
+        assert sum(made) <= 1
+    PostgresStore.open(postgres.url(schema, user=role)).close()
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ('FATAL:  password authentication failed for user "x"', "stranger"),
+        ("fe_sendauth: no password supplied", "stranger"),
+        ('FATAL:  no pg_hba.conf entry for host "10.0.0.9"', "stranger"),
+        ('FATAL:  role "x" does not exist', "stranger"),
+        ('FATAL:  database "x" does not exist', "absent"),
+        ("FATAL:  sorry, too many clients already", "crowded"),
+        ('FATAL:  too many connections for role "x"', "crowded"),
+        ("FATAL:  the database system is starting up", "starting"),
+        ("FATAL:  the database system is not accepting connections", "starting"),
+        ("Connection refused", ""),
+    ],
+)
+def test_why_a_server_lets_nobody_in_is_read_from_its_words(said: str, why: str) -> None:
+    words = f'connection to server at "127.0.0.1", port 5432 failed: {said}'
+    assert refusal_of(psycopg.OperationalError(words)) == why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Literal
 
 import click
@@ -52,7 +53,8 @@ def ask_people(store: Store, where: Place, state: State) -> bool:
         talk(f"nobody is asked here: {error.message}")
         return False
     hidden = where.hidden(store, state.plan)
-    decisions = Decisions(store, state.project, state.line, wire.now_ms, hidden=hidden)
+    drives = partial(wire.is_driven, store)
+    decisions = Decisions(store, state.project, state.line, wire.now_ms, drives, hidden)
     moved = False
     for wanted in decisions.wanted(state.run):
         if wanted.approval.request.gate == "answer":

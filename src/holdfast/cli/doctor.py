@@ -251,7 +251,7 @@ def _holders(store: Store) -> Check:
     from holdfast.store.host import gone
 
     held = store.held()
-    dead = [(line, holder) for _, line, holder in held if gone(holder.owner)]
+    dead = [(line, holder) for _, line, holder in held if gone(holder)]
     if dead:
         line, holder = dead[0]
         words = f"process {holder.owner.pid} of line '{line}' died without leaving"

@@ -108,7 +108,7 @@ def clean_plans(
 
 def _busy(store: Store) -> Iterator[tuple[str, str]]:
     for project, line, holder in store.held():
-        if not gone(holder.owner):
+        if not gone(holder):
             yield project, line.removesuffix(PLANNING)
 
 

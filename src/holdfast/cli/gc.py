@@ -124,7 +124,7 @@ def gc(
 
 def looked(where: Place, store: Store, bounds: Bounds, *, dry: bool) -> Done:
     """What would go now."""
-    busy = [item for item in store.held() if not gone(item[2].owner)]
+    busy = [item for item in store.held() if not gone(item[2])]
     sweep = look(store, bounds, {(project, line) for project, line, _ in busy})
     if busy:  # what an engine is about to name cannot be told from what nobody names
         sweep = replace(sweep, contents=())

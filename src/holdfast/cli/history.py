@@ -126,7 +126,7 @@ def _newest_first(
 
 
 def _lives(holder: Holder) -> bool:
-    return not gone(holder.owner)
+    return not gone(holder)
 
 
 def _end(store: Store, run: RunId) -> tuple[int, str]:

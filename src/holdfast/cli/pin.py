@@ -277,7 +277,7 @@ def purge(
 
 def _check_alone(store: Store) -> None:
     for _, line, holder in store.held():
-        if not gone(holder.owner):
+        if not gone(holder):
             raise HeldError(
                 f"process {holder.owner.pid} works on line '{line}' and may read this content",
                 hint="wait for it, or 'holdfast stop' it",

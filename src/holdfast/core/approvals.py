@@ -12,7 +12,8 @@ is decided once. A yes stands for what its scope says:
 
 A step that is to be approved always, a budget, an answer and the repetition of an effect are never
 decided for content: a yes of an earlier day may not let something happen today that a person wanted
-to be asked about each time.
+to be asked about each time. A yes to the repetition of an effect ends when the effect is begun again
+under another one: what it was about is not the last that may have happened any more.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Approval:
     decided_at: int = 0
     revoked: ApprovalRevoked | None = None
     uses: list[Use] = field(default_factory=list)
+    overtaken: bool = False  # by a later beginning of the same effect
 
     @property
     def id(self) -> str:
@@ -68,6 +70,8 @@ class Approval:
             return "open"
         if not self.decision.yes:
             return "rejected"
+        if self.overtaken and not self.uses:
+            return "expired"
         if self.decision.until and now >= self.decision.until:
             return "expired"
         return "used" if self.decision.scope == "once" and self.uses else "approved"
@@ -102,9 +106,17 @@ class Book:
                 known = self.by_id.get(said.approval)
                 if known is not None:
                     _tell(known, said, recorded.at)
+                    if isinstance(said, ApprovalUsed) and known.request.gate == "effect":
+                        self._overtake(known)
             case _:
                 return False
         return True
+
+    def _overtake(self, used: Approval) -> None:
+        """An effect is begun again: other yeses to that, which nobody used, are about an earlier one."""
+        for other in self.by_place[used.request.step, "effect"]:
+            if other is not used and other.decision is not None:
+                other.overtaken = True
 
     def granted(self, subject: Digest, use: Use, now: int) -> Approval | None:
         """The newest approval under which this attempt may run."""

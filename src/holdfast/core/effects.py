@@ -37,6 +37,14 @@ def is_open(state: State, step_id: StepId) -> bool | None:
     return here.effect is not None and not here.effect_failed
 
 
+def is_in_hand(state: State, step_id: StepId) -> bool:
+    """Whether an effect is under way, or made and not accepted yet: who drives the run says how it ends."""
+    here = state.steps.get(step_id)
+    if here is None or (here.phase != "running" and here.parked is None):
+        return False
+    return is_cut_off(state, step_id) or is_open(state, step_id) is True
+
+
 def takes_again(state: State, step_id: StepId) -> bool:
     """Whether a run made nothing of a step itself: the artifact may be the receipt of another effect."""
     here = state.steps[step_id]

@@ -23,7 +23,7 @@ from holdfast.model.line import (
     ContentPurged,
 )
 from holdfast.model.plan import RunId
-from holdfast.ports import Facts, Owner, RunRow, Store
+from holdfast.ports import Facts, Holder, RunRow, Store
 
 CORRUPT, UNREADABLE, STUCK = 1, 4, 8
 _LOOKS = 3
@@ -45,7 +45,7 @@ class Audit:
     stuck: tuple[RunId, ...] = ()
 
 
-def audit(store: Store, gone: Callable[[Owner], bool] = lambda _: False) -> Audit:
+def audit(store: Store, gone: Callable[[Holder], bool] = lambda _: False) -> Audit:
     """Check everything as of one moment; problems name the object and the run.
 
     `gone` tells whether an engine is dead.
@@ -63,7 +63,7 @@ def _ends(store: Store) -> dict[str, int]:
     return {journal: store.last(journal) for journal in store.journals()}
 
 
-def _audit(store: Store, gone: Callable[[Owner], bool]) -> Audit:
+def _audit(store: Store, gone: Callable[[Holder], bool]) -> Audit:
     problems = list(store.check())
     bits = CORRUPT if problems else 0
     events = sum(store.last(journal) for journal in store.journals())
@@ -89,7 +89,7 @@ def _audit(store: Store, gone: Callable[[Owner], bool]) -> Audit:
                 "the index of artifacts does not follow from the journals: holdfast rebuild"
             )
         bits |= CORRUPT if problems else 0
-    live = {holder.run for _, _, holder in store.held() if not gone(holder.owner)}
+    live = {holder.run for _, _, holder in store.held() if not gone(holder)}
     going = (run for run, reading in readings.items() if reading.status == "running")
     stuck = tuple(run for run in going if run not in live)
     blobs = sum(1 for _ in store.blobs())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.core.state import State
+from holdfast.engine.inheritance import Beside
 from holdfast.engine.probe import Probed
 from holdfast.engine.scribe import Scribe
 from holdfast.engine.world import World
@@ -16,11 +17,17 @@ class Claims:
     """The claims of one engine; `look_again` is told of a step that another one has just finished."""
 
     def __init__(
-        self, world: World, state: State, scribe: Scribe, look_again: Callable[[StepId], None]
+        self,
+        world: World,
+        state: State,
+        scribe: Scribe,
+        beside: Beside,
+        look_again: Callable[[StepId], None],
     ) -> None:
         self._world = world
         self._state = state
         self._scribe = scribe
+        self._beside = beside
         self._look_again = look_again
         self._held: dict[StepId, tuple[ClaimKey, int]] = {}
         self.contested: set[StepId] = set()  # another engine has them
@@ -45,6 +52,29 @@ class Claims:
             self._look_again(step.id)
             return None
         return fence
+
+    def is_in_hand(self, step_id: StepId) -> bool:
+        """Whether another engine has the effect of a step in hand, under whatever key: it is waited for."""
+        if not self._beside.has_in_hand(step_id):
+            return False
+        self.contested.add(step_id)
+        return True
+
+    def is_left(self, step: Step, probed: Probed, is_held: Callable[[], bool]) -> bool:
+        """Whether an effect that nobody confirmed is in nobody's hand, so that a person must look.
+
+        That is found out under the claim: nobody begins the same effect meanwhile, and whoever had it said
+        before how it ended. What does not come out so is looked at again.
+        """
+        if self.take(step, probed) is None:
+            return False
+        self.let_go(step.id)  # with the next commit
+        if self.is_in_hand(step.id):
+            return False
+        if not is_held():
+            self.contested.add(step.id)
+            return False
+        return True
 
     def let_go(self, step_id: StepId) -> None:
         """Give the claim on a step up with the next commit, if there is one."""

@@ -475,11 +475,11 @@ def _lost(rows: Sequence[Artifact], goes: Sequence[Told], gone: set[RunId]) -> I
 
 
 def hold_lines(
-    store: Store, owner: Owner, gone: Callable[[Owner], bool]
+    store: Store, owner: Owner, gone: Callable[[Holder], bool]
 ) -> list[tuple[str, str, Holder]]:
     """Hold every line so that no engine begins meanwhile; gives the lines that a live engine holds."""
     for _, _, holder in store.held():
-        if gone(holder.owner):
+        if gone(holder):
             store.leave(holder.owner.engine)
     busy = []
     for project, line in dict.fromkeys((r.project, r.line) for r in store.runs(imported=True)):

@@ -36,6 +36,8 @@ Ended = Callable[[AttemptStarted, Result, Steps], None]
 class Crew:
     """Runs attempts. `ended` takes each result in; `fail` is told what ends the engine itself.
 
+    `check_alive` raises FencedError if another engine took this one for dead.
+
     `observed` is what each step that starts was seen to read.
     """
 
@@ -51,6 +53,7 @@ class Crew:
         people: People,
         ended: Ended,
         fail: Callable[[BaseException], None],
+        check_alive: Callable[[], None],
         is_over: Callable[[], bool],
     ) -> None:
         self._world = world
@@ -70,6 +73,7 @@ class Crew:
         self._people = people
         self._ended = ended
         self._fail = fail
+        self._check_alive = check_alive
         self._is_over = is_over
         self._tasks: dict[StepId, asyncio.Task[None]] = {}
         self._ending = False
@@ -143,6 +147,7 @@ class Crew:
             return
         self._tasks.pop(started.step, None)
         try:
+            self._check_alive()  # before anything of it is written where others see it
             seen = self.observed.pop(started.step)
             approvals: tuple[str, ...] = ()
             step = self._state.plan.steps[started.step]

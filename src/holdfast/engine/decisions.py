@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
-from holdfast.core.effects import is_cut_off
+from holdfast.core.effects import is_cut_off, is_in_hand
 from holdfast.core.state import State
 from holdfast.engine.journals import has_ended, read_state, runs_of
 from holdfast.engine.lines import Line
@@ -314,6 +314,8 @@ class Decisions:
     def decide(self, wanted: Wanted, person: Person, given: Given, *, yes: bool) -> Approval:
         """Decide a question; UsageError if somebody was faster, or if this person may not."""
         check_words(given.because, self._hidden)
+        if yes and wanted.approval.request.gate == "effect":
+            self._check_in_nobodys_hand(wanted.step)
         approval = self._written(wanted)
         said = decision(self._store, approval, person, given, yes=yes, run=wanted.run)
 
@@ -323,6 +325,15 @@ class Decisions:
 
         self._line.tell(say, self.refresh)
         return approval
+
+    def _check_in_nobodys_hand(self, step_id: StepId) -> None:
+        """UsageError if a live engine has the effect under way: nobody knows yet what to say of it."""
+        for state in self._unfinished(None):
+            if is_in_hand(state, step_id) and self._drives(state):
+                raise UsageError(
+                    f"the effect of '{step_id}' is under way in run '{state.run}'",
+                    hint="wait until that has ended; then it is known, or you are asked",
+                )
 
     def _written(self, wanted: Wanted) -> Approval:
         """The question as the line has it."""

@@ -1,10 +1,10 @@
 """Which of the other engines are dead.
 
-A process of this machine is there or not; one elsewhere is judged by its heart, which has stopped when
-its counter did not move for a whole lease: on the clock of the store if it has one for everybody, else on
-the clock of whoever looks on; clocks of two machines are never compared. On one's
-own clock only time in which somebody looked counts: after a sleep of the whole machine nobody is dead
-because nobody was watched.
+A process of this machine that has ended is dead at once. Any other is judged by its heart, also one that
+is there and stands still: it has stopped when its counter did not move for a whole lease: on the clock of
+the store if it has one for everybody, else on the clock of whoever looks on; clocks of two machines are
+never compared. On one's own clock only time in which somebody looked counts: after a sleep of the whole
+machine nobody is dead because nobody was watched.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Watcher(Protocol):
         """The process that looks on."""
 
     @property
-    def gone(self) -> Callable[[Owner], bool]:
+    def gone(self) -> Callable[[Holder], bool]:
         """Whether a process of this machine has ended."""
 
     @property
@@ -74,8 +74,7 @@ class Hearts:
             seen[holder.owner.engine] = Seen(holder.beat, still)
             if holder.silent is not None:  # the clock of the store is the same for everybody
                 still = holder.silent
-            silent = still >= world.lease_seconds and not self.can_be_asked(holder)
-            if silent or world.gone(holder.owner):
+            if still >= world.lease_seconds or world.gone(holder):
                 dead.append(holder)
         self._seen = seen
         return dead

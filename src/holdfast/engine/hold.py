@@ -3,6 +3,10 @@
 An engine holds its line alone unless it was told to join. One that joins waits until every engine
 that was there before has said that it writes claims; from then on claims keep them apart.
 
+The heart of an engine beats in a thread of its own, so that nothing that takes long makes a healthy one
+look dead. One that stood still for a whole lease all the same (it was stopped, or its machine was) may
+have been taken over: it asks before it does anything more, and everything it would store is refused.
+
 Who holds a line alone also keeps a lock of the operating system where there is one. It ends with the
 process and with nothing else: an engine that was taken for dead, because its heart stood still, still
 has it. One that was just killed may keep it for a moment, until its last thread is gone.
@@ -10,6 +14,8 @@ has it. One that was just killed may keep it for a moment, until its last thread
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Sequence
 
 from holdfast.engine.commit import Writer
@@ -33,6 +39,12 @@ class Hold:
         self._line = line
         self._hearts = Hearts(world)
         self._last_beat = 0.0
+        self._beating = (
+            threading.Lock()
+        )  # what is said of the run is said in the order it became true
+        self._over = threading.Event()
+        self._heart: threading.Thread | None = None
+        self._fault: BaseException | None = None  # what ended the heart
         self._entered = False
         self._read = 0
         self.run: RunId | None = None
@@ -52,13 +64,29 @@ class Hold:
         except BaseException:
             self._give_lock()
             raise
+        if self._world.writer is None:
+            self._start_heart()
+
+    def _start_heart(self) -> None:
+        """Let the heart beat beside everything else, until this hold is released, or forgotten."""
+        weakref.finalize(self, self._over.set)
+        beat_seconds = self._world.beat_seconds
+        arguments = (weakref.ref(self), self._over, beat_seconds)
+        heart = threading.Thread(
+            target=_beat_on, args=arguments, name="holdfast-heart", daemon=True
+        )
+        try:
+            heart.start()
+        except RuntimeError:  # no thread to be had: it beats with the loop
+            return
+        self._heart = heart
 
     def _take_lock(self) -> None:
         """Take the lock; HeldError if a process has it and does not end."""
         end = self._world.monotonic() + LOCK_POLLS * self._world.poll_seconds
         while self._lock is not None and not self._lock.try_lock():
             for other in self._others():
-                if not self._world.gone(other.owner):
+                if not self._world.gone(other):
                     raise _held(other, self._line, self._world.clock())
             if self._world.monotonic() > end:
                 raise HeldError(
@@ -78,7 +106,7 @@ class Hold:
         while others:
             dead = self._dead_among(others)
             for holder in dead:
-                store.bury(holder)
+                self._bury(holder)
             if join:
                 break
             if not dead:
@@ -105,7 +133,7 @@ class Hold:
         mine = self._world.owner.engine
         for is_last in (False, True):
             self.announce(run)
-            rivals = [o for o in self._others() if o.run == run and not self._world.gone(o.owner)]
+            rivals = [o for o in self._others() if o.run == run and not self._world.gone(o)]
             if not rivals:
                 return
             self.announce(None)
@@ -115,17 +143,31 @@ class Hold:
 
     def announce(self, run: RunId | None) -> None:
         """Say which run this engine drives; FencedError if it was taken for dead meanwhile."""
-        self.run, self._last_beat = run, self._world.monotonic()
-        engine = self._world.owner.engine
-        if not self._world.store.beat(engine, sharing=self.sharing, run=run):
-            raise _overtaken()
+        self.run = run
+        self.beat_now()
+
+    def beat_now(self) -> None:
+        """Say that this engine lives; FencedError if it was taken for dead meanwhile."""
+        with self._beating:
+            began, engine = self._world.monotonic(), self._world.owner.engine
+            if not self._world.store.beat(engine, sharing=self.sharing, run=self.run):
+                raise _overtaken()
+            self._last_beat = began
+
+    def check_alive(self) -> None:
+        """Before anything is done outside: FencedError if another engine took this one for dead.
+
+        Nobody could while the last beat is younger than a lease, so nearly always nobody is asked.
+        """
+        if self._world.monotonic() - self._last_beat >= self._world.lease_seconds:
+            self.beat_now()
 
     def _await_sharing(self) -> None:
         """Wait until every other engine writes claims, or is dead."""
         said = False
         while waiting := [other for other in self._others() if not other.sharing]:
             for holder in self._hearts.look(self._others()):
-                self._world.store.bury(holder)
+                self._bury(holder)
             if not said:
                 said = True
                 self._world.say(f"waiting for process {waiting[0].owner.pid} to share the line")
@@ -137,6 +179,21 @@ class Hold:
         world.sleep(seconds)
         if self._entered and world.monotonic() - self._last_beat >= world.beat_seconds:
             self.announce(self.run)
+
+    def _bury(self, holder: Holder) -> None:
+        """Take what a dead engine had from it."""
+        if self._world.store.bury(holder):
+            self._tell_buried(holder)
+
+    def _tell_buried(self, holder: Holder) -> None:
+        """Say what became of one that only stood still; what it started on this machine is ended."""
+        world, owner = self._world, holder.owner
+        if world.gone(holder):
+            return
+        what = f"the engine of process {owner.pid} on '{owner.host}'"
+        world.say(f"{what} stood still for {world.lease_seconds:g} s: its steps are taken over")
+        if holder.run is not None and self._hearts.can_be_asked(holder):
+            world.sweep(f"{holder.run}/")
 
     def _others(self) -> tuple[Holder, ...]:
         found = self._world.store.holders(self._project, self._line)
@@ -164,11 +221,15 @@ class Hold:
 
     async def pulse(self, writer: Writer) -> None:
         """One look around: beat if it is time, see who else is there, read the inbox."""
-        if self._world.monotonic() - self._last_beat >= self._world.beat_seconds:
+        if self._fault is not None:
+            raise self._fault
+        is_due = self._world.monotonic() - self._last_beat >= self._world.beat_seconds
+        if is_due and self._heart is None:
             await self.beat(writer)
         self.others = self._others()
         for other in self._hearts.look(self.others):
-            await writer.call(self._world.store.bury, other)
+            if await writer.call(self._world.store.bury, other):
+                self._tell_buried(other)
         journal = line_journal(self._project, self._line)
         for recorded in self._world.store.read(journal, self._read):
             self._read, self.has_news = recorded.seq, True
@@ -180,21 +241,35 @@ class Hold:
                 when = "now" if event.now else "after the running steps"
                 self._world.say(f"asked to stop {when} by '{event.by}'; resume continues from here")
 
+    def beats_on(self) -> bool:
+        """One beat of the heart; false if it is over, and whoever drives the run will hear why."""
+        try:
+            self.beat_now()
+        except BaseException as error:  # noqa: BLE001 - without a heart the engine is over
+            self._fault = error
+        return self._fault is None
+
     async def beat(self, writer: Writer) -> None:
         """Say that this engine lives."""
-        self._last_beat = self._world.monotonic()
-        engine = self._world.owner.engine
-        if not await writer.call(
-            self._world.store.beat, engine, sharing=self.sharing, run=self.run
-        ):
-            raise _overtaken()
+        await writer.call(self.beat_now)
 
     def release(self) -> None:
         """Leave the line."""
+        self._over.set()
         try:
-            self._world.store.leave(self._world.owner.engine)
+            with self._beating:  # no beat is under way when the store is closed
+                self._world.store.leave(self._world.owner.engine)
         finally:
             self._give_lock()
+
+
+def _beat_on(of: weakref.ref[Hold], over: threading.Event, seconds: float) -> None:
+    """The heart of a hold; it ends with it."""
+    while not over.wait(seconds):
+        hold = of()
+        if hold is None or not hold.beats_on():
+            return
+        del hold  # or it would never be forgotten
 
 
 def _overtaken() -> FencedError:

@@ -6,6 +6,7 @@ between the end of one run and the beginning of the next loses nothing.
 
 from __future__ import annotations
 
+from holdfast.core.effects import is_in_hand
 from holdfast.core.estimate import asked_models
 from holdfast.core.fold import apply
 from holdfast.core.state import State, StepState, Tools
@@ -55,6 +56,17 @@ class Beside:
             if step is not None and step.attempts:
                 return _kept(self._store, step_id, step)
         return None
+
+    def has_in_hand(self, step_id: StepId) -> bool:
+        """Whether an engine that shares the line has the effect of a step under way, under whatever key.
+
+        Who is there is asked first: what one that has left by then said last is read afterwards.
+        """
+        state = self._state
+        holders = self._store.holders(state.project, state.line)
+        runs = {holder.run for holder in holders if holder.run not in {None, state.run}}
+        found = (self._now(run) for run in runs if run is not None)
+        return any(other is not None and is_in_hand(other, step_id) for other in found)
 
     def _now(self, run: RunId) -> State | None:
         known = self._others.get(run)

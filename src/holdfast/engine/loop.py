@@ -120,10 +120,11 @@ class Engine:
             self._people,
             self._ended,
             self._failed,
+            hold.check_alive,
             lambda: self._over or self._error is not None,
         )
         self._beside = Beside(world.store, state)
-        self._claims = Claims(world, state, self._scribe, self._look_again)
+        self._claims = Claims(world, state, self._scribe, self._beside, self._look_again)
         self._desk = Desk(state, self._places.of, world.resources)
         self._has_agents = any(step.agent for step in steps.values())
         self._seen = 0
@@ -247,6 +248,8 @@ class Engine:
     # --- one turn ---------------------------------------------------------------------------------
 
     async def _turn(self) -> None:
+        if not self._is_alive():
+            return
         while True:
             self._turns += 1
             if self._hold.has_requests and self._is_running:
@@ -294,6 +297,14 @@ class Engine:
                 self._over = True
             elif self._stays and (self.state.counts["waiting"] or self.state.replan):
                 self._people.say_waiting()
+
+    def _is_alive(self) -> bool:
+        """Whether this engine still has its line: who stood still for long asks first."""
+        try:
+            self._hold.check_alive()
+        except BaseException as error:  # noqa: BLE001 - an engine that was taken over is over
+            self._error = error
+        return self._error is None
 
     def _look(self, step_id: StepId) -> None:
         """Find out what is to be done with a ready step: reuse it now, or queue it for a slot."""
@@ -351,8 +362,12 @@ class Engine:
         if step.reads_keys and (lacking := self._looker.lacking(step, self._scribe.content)):
             self._scribe.fail(step.id, Reason("key_missing", lacking))
             return None
+        if step.done_once and self._hold.sharing and self._claims.is_in_hand(step.id):
+            return None
         if self._looker.is_held(step, look):
-            self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
+            still = partial(self._looker.is_held, step, look)
+            if not self._hold.sharing or self._claims.is_left(step, look.probed, still):
+                self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
             return None
         return look
 
@@ -423,7 +438,8 @@ class Engine:
             fence = taken
             if step.done_once and self._looker.is_held(step, look):  # by whoever had the claim
                 self._claims.let_go(step_id)
-                self._append(StepHeld(step_id, Reason("effect_unconfirmed")))
+                if not self._claims.is_in_hand(step_id):
+                    self._append(StepHeld(step_id, Reason("effect_unconfirmed")))
                 return
         if step.secrets and not self._growth.may_know(step):
             self._claims.let_go(step_id)
@@ -491,6 +507,8 @@ class Engine:
                 self._world.remind(line)
             if pending.events:
                 self._world.on_events(pending.events)
+            if pending.launch:
+                self._hold.check_alive()
             for started in pending.launch:
                 self._crew.launch(started)
         except BaseException as raised:  # noqa: BLE001 - an engine that cannot tell or run is over

@@ -198,7 +198,8 @@ def _origin(
     """Which row a reuse by content stood on.
 
     It is the newest whose own parts, with what the needs brought in this run, give both its input ref
-    and the config ref of the reuse.
+    and the config ref of the reuse. If there is none before, an engine that shared the line made it, in a
+    run that was begun later.
     """
     state: list[State | None] = []
 
@@ -212,15 +213,27 @@ def _origin(
             ref, digest = state[0].steps[need].config_ref, state[0].steps[need].digest
             if ref is not None and digest is not None:
                 above[need] = Upstream(ref, digest)
+
+        def fits(row: Artifact) -> bool:
+            if row.status != "accepted" or not row.reusable or row.digest != item.digest:
+                return False
+            refs = refs_of(step, store.get(row.own_ref), above)
+            return (refs.config_ref, refs.input_ref) == (item.config_ref, row.input_ref)
+
         rows = known.get((run.project, run.line, item.step), [])
         for place, _, _, row in sorted(rows, key=lambda entry: entry.place, reverse=True):
-            stands = row.status == "accepted" and row.reusable and row.digest == item.digest
             now = (run.number, float(seq))
-            if stands and place < now < gone.get(_row_key(row), (run.number + 1, 0.0)):
-                own = store.get(row.own_ref)
-                refs = refs_of(step, own, above)
-                if (refs.config_ref, refs.input_ref) == (item.config_ref, row.input_ref):
-                    return row
-        return None
+            if place < now < gone.get(_row_key(row), (run.number + 1, 0.0)) and fits(row):
+                return row
+        return next((row for row in _begun_later(store, run, item.step) if fits(row)), None)
 
     return origin
+
+
+def _begun_later(store: Facts, run: RunRow, step: StepId) -> Iterator[Artifact]:
+    """What runs of the same line that were begun after this one made of a step themselves."""
+    for row in store.runs(imported=True):
+        is_beside = (row.project, row.line) == (run.project, run.line) and not row.imported
+        if is_beside and row.number > run.number:
+            made = artifacts_of(store.read(f"run:{row.run}"), lambda _, __: None)
+            yield from (found for _, found in made if found.step == step)

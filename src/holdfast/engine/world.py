@@ -14,7 +14,7 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import Agreed, Recorded
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import Plan, RunId, Step, StepId
-from holdfast.ports import ChatModel, Executor, Fragments, IgnoreRules, Lock, Owner, Store
+from holdfast.ports import ChatModel, Executor, Fragments, Holder, IgnoreRules, Lock, Owner, Store
 
 if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
     from holdfast.engine.commit import Writer
@@ -41,7 +41,7 @@ class World:
     owner: Owner
     clock: Callable[[], int]
     new_id: Callable[[], str]
-    gone: Callable[[Owner], bool]
+    gone: Callable[[Holder], bool]
     sweep: Callable[[str], int]
     ignores: Callable[[Iterable[str]], IgnoreRules]
     models: Callable[[], ChatModel] | None = None  # without it no model can be asked

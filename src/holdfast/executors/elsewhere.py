@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from holdfast.errors import AttemptError, EditError, IntegrityError, StoreError
+from holdfast.errors import AttemptError, EditError, HoldfastError, IntegrityError, StoreError
 from holdfast.executors.answer import Changes, unpack_answer
 from holdfast.executors.identity import files_of, has_guards
 from holdfast.executors.local import LocalExecutor, crashed
@@ -105,8 +105,22 @@ class Elsewhere:
         if self._carrier is None:
             loop = asyncio.get_running_loop()
             self._carrier = asyncio.ensure_future(loop.run_in_executor(self._thread, self._make))
-        carrier = await asyncio.shield(self._carrier)
+        carrier = await self._there(self._carrier)
         return unpack_answer(await carrier.carry(parcel, job), self._get)
+
+    @staticmethod
+    async def _there(coming: asyncio.Future[Carrier]) -> Carrier:
+        """The carrier; StoreError if there is none, which is no step's doing."""
+        try:
+            return await asyncio.shield(coming)
+        except HoldfastError:
+            raise
+        except Exception as error:
+            said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise StoreError(
+                f"what carries steps does not start: {said}",
+                hint="try again, or use --executor local",
+            ) from error
 
     def _code(self, job: Job) -> set[str]:
         """The files of the project that lie not in the folder: modules, and schemas of guards."""

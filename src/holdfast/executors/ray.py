@@ -145,9 +145,12 @@ class RayCarrier:
                 logging_level=logging.ERROR,
                 _temp_dir=self._folder,
             )
-        except (RuntimeError, OSError, RayError) as error:
+        except Exception as error:  # Ray raises plain ones too, such as for a node that is late
             self.close()
-            raise StoreError(f"Ray does not start on this machine: {_last_line(error)}") from error
+            raise StoreError(
+                f"Ray does not start on this machine: {_last_line(error)}",
+                hint="try again, or use --executor local",
+            ) from error
 
     def _join(self) -> None:
         """A cluster that is there already."""

@@ -260,6 +260,10 @@ def _check_together(reading: Reading, node: Mapping, given: dict[str, object]) -
         )
         hint = "only commands and functions leave it, in a scratch directory"
         problems.warn("P903", node.pairs["runs_on"][0], message, hint)
+    elif given.get("runs_on") and given.get("secrets"):
+        message = f"{quoted(reading.step)} asks for secrets, which no worker of a queue is given"
+        hint = "leave out 'runs_on', or run it with --executor ray or local"
+        problems.warn("P916", node.pairs["runs_on"][0], message, hint)
     if "rounds" in given and not given.get("escalate"):
         message = f"'rounds' of {quoted(reading.step)} says nothing: it has no 'escalate'"
         problems.warn("P903", node.pairs["rounds"][0], message, "name steps above it")

@@ -135,6 +135,7 @@ CODES = {
     "P913": "the model of a step of a foreign file is not known here",
     "P914": "a generator or guard of a foreign file is not known here; another takes its place",
     "P915": "a foreign file claims results that it does not hold",
+    "P916": "a step that sees secrets is for a queue, whose workers are given none",
 }
 
 MOST_PROBLEMS = 1000

@@ -2,7 +2,9 @@
 
 A process is known by host, boot, process id and start time: an id alone is given out again. `boot`
 also names the process id namespace, because the same id means another process in another container;
-across namespaces, and on another host, nobody can tell, and then nobody is dead.
+across namespaces, and on another host, nobody can tell, and then nobody is dead. A store on a disk of
+this machine is used by no other one, so who entered it before the last boot has ended; one that machines
+share may know another machine under the same name.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from types import TracebackType
 from typing import Self
 
 from holdfast.errors import StoreError
-from holdfast.ports import Owner
+from holdfast.ports import Holder, Owner
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
-_UNKNOWN = "unknown"  # there is such a process, and nobody here can tell since when
+_UNKNOWN = "unknown"  # a boot without a name; a process of which nobody can tell since when it runs
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -42,14 +44,17 @@ def this_process() -> Owner:
     )
 
 
-def gone(owner: Owner, look: Callable[[int], str] | None = None) -> bool:
+def gone(holder: Holder, look: Callable[[int], str] | None = None) -> bool:
     """Whether the process has certainly ended. False means alive, or that nobody here can tell."""
+    owner, is_shared = holder.owner, holder.silent is not None
     if owner.host != platform.node():
         return False
     boot, _, space = owner.boot.partition("/")
     here, _, our_space = this_boot().partition("/")
     if boot != here:
-        return True
+        return not is_shared
+    if is_shared and boot == _UNKNOWN:  # as any other machine may say
+        return False
     return space == our_space and (look or started)(owner.pid) not in {owner.started, _UNKNOWN}
 
 
@@ -94,7 +99,7 @@ def _started_elsewhere(pid: int) -> str:
 
 def this_boot() -> str:
     """Names this start of this machine, and the process id namespace."""
-    boot, space = "unknown", ""
+    boot, space = _UNKNOWN, ""
     with contextlib.suppress(OSError), open(_BOOT, encoding="ascii") as file:
         boot = file.read().strip()
     with contextlib.suppress(OSError):

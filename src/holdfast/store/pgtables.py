@@ -30,6 +30,7 @@ from holdfast.errors import (
     StoreError,
     UsageError,
 )
+from holdfast.store.pgrefusals import REFUSED, refusal_of
 from holdfast.store.pgschema import TABLES, TRIGGERS, VERSION
 from holdfast.store.tables import Cursor, Row, Value
 
@@ -206,13 +207,14 @@ class PgTables:
     def open(self) -> None:
         """See that there is a store of this format; UsageError if there is none."""
         with self._write_lock, self._failing():
-            connection = self._connected_writer()
+            connection = self._answering()
             found = connection.execute(
                 "SELECT to_regclass('meta') IS NOT NULL AND to_regclass('meta')::oid IN"
                 " (SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace(%s))",
                 (f'"{self.address.schema}"',),
             ).fetchone()
             if found != (True,):
+                self._check_may_use(connection)
                 raise UsageError(
                     f"no store at '{self.address.shown}'",
                     hint="holdfast store init makes one",
@@ -234,6 +236,28 @@ class PgTables:
             )
         if not self.readonly:
             self._see_incarnation()
+
+    def _answering(self) -> Connection[Row]:
+        """The first connection. A server that starts is waited for, one that nobody hears is not."""
+        waiting = Waiting(self._patience, self.address.shown, self._say)
+        while True:
+            try:
+                return self._connected_writer()
+            except psycopg.OperationalError as error:
+                if refusal_of(error) != "starting" or not waiting.rest():
+                    raise
+
+    def _check_may_use(self, connection: Connection[Row]) -> None:
+        """StoreError if there is such a schema, and this role may not even look into it."""
+        found = connection.execute(
+            "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s",
+            (self.address.schema,),
+        ).fetchone()
+        if found == (False,):
+            raise StoreError(
+                f"'{self._user()}' may not use the store at '{self.address.shown}'",
+                hint="holdfast store migrate URL --role NAME, by its owner, lets a role use it",
+            )
 
     def _see_incarnation(self) -> None:
         """If the data are on another server, or another timeline of it, take nothing for granted."""
@@ -512,16 +536,13 @@ class PgTables:
                     f"the database '{shown}' does not let '{self._user()}' do that: {said}",
                     hint="holdfast store init --role NAME gives a role what it needs",
                 )
-            case errors.InvalidPassword() | errors.InvalidAuthorizationSpecification():
-                return StoreError(
-                    f"the database '{shown}' does not let '{self._user()}' in",
-                    hint="PGPASSWORD, ~/.pgpass or the address itself hold the password",
-                )
             case errors.DiskFull():
                 return StoreError(
                     f"the disk of the database '{shown}' is full",
                     hint="free some space, then resume",
                 )
+            case psycopg.OperationalError() if words := REFUSED.get(refusal_of(error)):
+                return StoreError(f"the database '{shown}' {words[0]}: {said}", hint=words[1])
             case psycopg.OperationalError() if error.sqlstate is None:
                 return StoreError(
                     f"the database '{shown}' cannot be reached: {said}",

@@ -130,7 +130,9 @@ def make_store(url: str, *, blobs: str = "", role: str = "") -> tuple[str, bool]
     if blobs:
         _try_blobs(blobs)
     try:
-        with tables.connect() as connection:
+        with tables.connect() as connection, connection.transaction():
+            # Whoever comes second waits until the first is done, grants and all.
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('holdfast store init'))")
             made = _migrated(connection, tables.address.schema, blobs)
             if role:
                 _grant(connection, tables.address.schema, role)
@@ -184,8 +186,7 @@ def _has_schema(connection: Connection[Row], schema: str) -> bool:
 
 
 def _version(connection: Connection[Row]) -> int:
-    """How many steps were applied. Whoever comes second waits until the first is done."""
-    connection.execute("SELECT pg_advisory_xact_lock(hashtext('holdfast store init'))")
+    """How many steps were applied."""
     query = "SELECT to_regclass(current_schema() || '.meta') IS NOT NULL"
     if connection.execute(query).fetchone() != (True,):
         return 0

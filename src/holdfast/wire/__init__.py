@@ -577,7 +577,7 @@ def live_runs(store: Store) -> frozenset[RunId]:
     """The runs that live engines drive."""
     from holdfast.store.host import gone
 
-    held = (holder for _, _, holder in store.held() if not gone(holder.owner))
+    held = (holder for _, _, holder in store.held() if not gone(holder))
     return frozenset(holder.run for holder in held if holder.run is not None)
 
 
@@ -586,4 +586,4 @@ def drives(store: Store, project: str, line: str, run: RunId) -> bool:
     from holdfast.store.host import gone
 
     holders = store.holders(project, line)
-    return any(holder.run == run and not gone(holder.owner) for holder in holders)
+    return any(holder.run == run and not gone(holder) for holder in holders)

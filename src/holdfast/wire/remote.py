@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.executors.pump import Item
     from holdfast.model.digest import Digest
     from holdfast.model.plan import Step
-    from holdfast.ports import Owner, Store
+    from holdfast.ports import Holder, Owner, Store
     from holdfast.process.terms import Terms
 
 _PATIENCE = 10.0  # seconds
@@ -109,7 +109,7 @@ class Watching:
     """How an engine, or a worker, watches others."""
 
     owner: Owner
-    gone: Callable[[Owner], bool]
+    gone: Callable[[Holder], bool]
     poll_seconds: float
     lease_seconds: float
     monotonic: Callable[[], float] = time.monotonic
