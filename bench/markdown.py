@@ -23,6 +23,7 @@ def page(found: Results) -> str:
         "starts": _starts(found),
         "alone": _alone(found),
         "claims": _claims(found),
+        "besides": _besides(found),
         "plays": _plays(found),
     }
     text = PAGE.read_text(encoding="utf-8")
@@ -225,6 +226,31 @@ def _claims(found: Results) -> str:
             str(row.repeats),
         )
         for row in found.claims
+    ]
+    return _table(head, rows)
+
+
+def _besides(found: Results) -> str:
+    head = [
+        "graph",
+        "steps",
+        "holdfast, steps a second",
+        "peer",
+        "its steps a second",
+        "×",
+        "repeats",
+    ]
+    rows = [
+        (
+            row.shape,
+            f"{row.steps:,}",
+            _number(row.per_second),
+            row.peer,
+            _number(row.peers),
+            _number(row.per_second / row.peers),
+            str(row.repeats),
+        )
+        for row in found.besides
     ]
     return _table(head, rows)
 

@@ -163,6 +163,9 @@ def _shared(found: Results) -> Iterator[Promise]:
             who = "1 process" if processes == 1 else f"{processes} processes"
             name = f"{store}, {who}: steps claimed and reported a second"
             yield _at_least(name, 0.8, "× bare SQL", row.per_second / row.bare if row else None)
+    wide = next((row for row in found.besides if row.shape == "wide"), None)
+    name = "PostgreSQL, one engine, steps side by side: steps a second"
+    yield _at_least(name, 5, "× dbos", wide.per_second / wide.peers if wide else None)
     wrong = [float(row.wrong) for row in found.claims]
     wrong += [float(play.wrong) for play in found.plays]
     name = "many workers: steps taken twice, accepted twice or lost"

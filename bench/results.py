@@ -98,6 +98,18 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """Steps of one engine on PostgreSQL, beside those of a peer on the same server."""
+
+    peer: str
+    shape: str
+    steps: int
+    per_second: float
+    peers: float
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
 class Play:
     """Simulated workers on real claims: what went wrong, the longest takeover, and what the model says."""
 
@@ -135,6 +147,7 @@ class Results:
     starts: list[Start] = field(default_factory=list)
     own: list[Own] = field(default_factory=list)
     claims: list[Claims] = field(default_factory=list)
+    besides: list[Beside] = field(default_factory=list)
     plays: list[Play] = field(default_factory=list)
     promises: list[Promise] = field(default_factory=list)
 
@@ -169,6 +182,7 @@ def read(path: Path) -> Results:
         starts=[Start(**row) for row in said["starts"]],
         own=[Own(**row) for row in said["own"]],
         claims=[Claims(**row) for row in said.get("claims", ())],
+        besides=[Beside(**row) for row in said.get("besides", ())],
         plays=[Play(**row) for row in said.get("plays", ())],
         promises=[Promise(**row) for row in said["promises"]],
     )

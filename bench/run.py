@@ -128,6 +128,7 @@ def measured(wish: Asked) -> Results:
             print(error, file=sys.stderr)
     if "shared" in wish.workloads and wish.wants("holdfast"):
         found.claims += shared.claims(repeats=1 if wish.quick else 3, quick=wish.quick)
+        found.besides += shared.besides(peers, repeats=1 if wish.quick else 3, quick=wish.quick)
         found.plays += shared.plays(quick=wish.quick)
     if "edits" in wish.workloads and wish.wants("holdfast"):
         _edits(wish)

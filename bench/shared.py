@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from bench.measure import REPOSITORY, environment
-from bench.results import Claims, Play
+from bench.envs import Found
+from bench.measure import HOLDFAST, REPOSITORY, Tool, environment, run, tool_of
+from bench.results import Beside, Claims, Play
 from bench.scale.check import judge
 from bench.scale.hold import play
 from bench.scale.places import STORES, new_store
@@ -49,6 +53,33 @@ def _claims(store: str, processes: int, steps: int, repeats: int) -> Claims:
         wrong=int(sum(one["twice"] + one["lost"] for one in found["claims"])),
         repeats=repeats,
     )
+
+
+def besides(peers: Iterable[Found], *, repeats: int, quick: bool) -> Iterator[Beside]:
+    """One engine and the peers that work on PostgreSQL, in turn on one server; of each the best."""
+    steps = 200 if quick else 1_000
+    for peer in (found for found in peers if found.peer.name == "dbos"):
+        for shape in ("wide", "chain"):
+            print(f"shared: one engine and {peer.peer.name}, {shape}", file=sys.stderr, flush=True)
+            best = _best(tool_of(peer), shape, steps, repeats)
+            yield Beside(peer.peer.name, shape, steps, *best, repeats)
+
+
+def _best(peer: Tool, shape: str, steps: int, repeats: int) -> tuple[float, float]:
+    """Steps a second of ours, and of the peer."""
+    walls: tuple[list[float], list[float]] = [], []
+    for _ in range(repeats):
+        with new_store("postgresql") as address, TemporaryDirectory(prefix="hf-beside-") as folder:
+            for tool, found in zip((HOLDFAST, peer), walls, strict=True):
+                there = replace(tool, variant=_plain(address) if tool is peer else address)
+                sample = run(there, shape, steps, Path(folder) / tool.name)
+                found.append(sample.wall)
+    return steps / min(walls[0]), steps / min(walls[1])
+
+
+def _plain(address: str) -> str:
+    """The address without the schema, which is our own word in it."""
+    return address.replace("&schema=holdfast", "").replace("?schema=holdfast&", "?")
 
 
 def plays(*, quick: bool) -> Iterator[Play]:

@@ -88,9 +88,11 @@ def _beside() -> None:
 def _main(folder: Path) -> None:
     """Start the nodes, say so, and end them when the last user is gone."""
     _beside()
+    place = tempfile.mkdtemp(prefix="ray-")  # its sockets need a short path
+    os.environ["RAY_TMPDIR"] = place  # else it wants a directory that only other starts of Ray make
+    os.mkdir(os.path.join(place, "ray"))
     from ray.cluster_utils import Cluster as Nodes
 
-    place = tempfile.mkdtemp(prefix="ray-")  # its sockets need a short path
     common: dict[str, Any] = {
         "object_store_memory": OBJECTS,
         "include_dashboard": False,

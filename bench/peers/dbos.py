@@ -1,4 +1,4 @@
-"""dbos on SQLite: steps one after the other in one durable function; started again, it goes on."""
+"""dbos on SQLite, or on a PostgreSQL that it is given: steps in turn in one durable function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main() -> None:
     DBOS(
         config={
             "name": "bench",
-            "system_database_url": f"sqlite:///{case.folder}/state.db",
+            "system_database_url": case.variant or f"sqlite:///{case.folder}/state.db",
             "run_admin_server": False,
             "log_level": "ERROR",
             "application_version": "1",

@@ -1,4 +1,7 @@
-"""Holdfast: steps are functions of the process (or, as `shell`, commands); the rest is as always."""
+"""Holdfast: steps are functions of the process (or, as `shell`, commands); the rest is as always.
+
+Given an address instead of a variant, it works with the store that is there.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,14 @@ def add_command(plan: holdfast.Plan, number: int, needs: tuple[int, ...]) -> Non
 
 
 def main() -> None:
-    plan = holdfast.Plan(f"bench-{case.shape}", root=str(case.folder))
+    store = case.variant if "://" in case.variant else None
+    plan = holdfast.Plan(f"bench-{case.shape}", root=str(case.folder), project="bench")
     add = add_command if case.variant == "shell" else add_function
     for number, needs in case.graph:
         add(plan, number, needs)
     warm_up()
     with Timing() as timing:
-        result = holdfast.run(plan)
+        result = holdfast.run(plan, store=store)
         assert result.status == "completed"
     value = result[f"s{case.last}"].content.decode().strip()
     report(value, timing, result.state.counts["done"])

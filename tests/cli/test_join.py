@@ -5,6 +5,7 @@ import collections
 import pytest
 
 from tests.cli.project import Project, finish, finish_run, kill, until
+from tests.cli.test_ledger_words import handoff
 
 QUICK = ("--poll", "0.1", "--beat", "0.3")
 
@@ -61,6 +62,33 @@ def test_an_engine_joins_one_that_was_started_alone(project: Project) -> None:
     assert sorted(project.begun()) == ["a", "b", "c0", "c1", "c2", "c3"]
     assert runs[0].digests == runs[1].digests
     assert runs[1].codes["a"] == "unchanged", "it waited for the other one's result"
+
+
+@pytest.mark.req("R49", "R116")
+def test_what_a_step_told_in_one_engine_is_known_to_steps_in_the_other(project: Project) -> None:
+    project.write("look.json", handoff({"finding": "the gauge read 12"}))
+    look = f"{project.gate('go')}; cat look.json > $HOLDFAST_HANDOFF; echo 12"
+    read = f"{project.gate('both')}; cat $HOLDFAST_CONTEXT"
+    project.plan(
+        {
+            "look": {"shell": project.sh(look), "inputs": "look.json", "priority": "CRITICAL"},
+            "free": {"shell": project.sh()},
+            "after": {"shell": project.sh(), "needs": ["free"]},
+            **{f"r{n}": {"shell": project.sh(read), "needs": ["look"]} for n in range(2)},
+        }
+    )
+    first = project.begun_by("run", "--json", "--join", "-j", "1", *QUICK, step="look")
+    second = project.start("run", "--json", "--join", "-j", "1", *QUICK)
+    until(lambda: "after" in project.begun(), "the other one was told what there was by then")
+    project.open("go")
+    until(lambda: {"r0", "r1"} <= set(project.begun()), "each reads at the same time")
+    project.open("both")
+    runs = [finish_run(first), finish_run(second)]
+    assert [run.code for run in runs] == [0, 0]
+    done = [step for run in runs for step, state in run.states.items() if state == "done"]
+    assert sorted(done) == ["after", "free", "look", "r0", "r1"]
+    for step in ("r0", "r1"):
+        assert "the gauge read 12" in project.ok("show", step).out
 
 
 @pytest.mark.req("R49", "R74")

@@ -1,8 +1,10 @@
 """A store that many machines share: each step runs once, whoever dies, waits or comes back late."""
 
 import collections
+import random
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -154,6 +156,47 @@ def test_a_server_that_dies_and_comes_back_loses_nothing(
         )
         assert dict(accepted) == dict.fromkeys(names, 1)
         machines[0].ok("verify")
+        for one in machines:
+            one.end()
+
+
+@pytest.mark.soak("server")
+@pytest.mark.req("D19")
+def test_a_server_that_dies_every_few_seconds_strands_nothing(tmp_path: Path) -> None:
+    from tests.postgres import server
+
+    rng, steps, deaths = random.Random(7), 10_000, 0
+    with server() as running:
+        url = running.url("holdfast")
+        make_store(url)
+        team = Team(tmp_path, url)
+        machines = [team.machine(), team.machine()]
+        names = [f"s{number:05}" for number in range(steps)]
+        team.plan(
+            {
+                name: {"run": "true", "needs": [names[place - 50]] if place >= 50 else []}
+                for place, name in enumerate(names)
+            }
+        )
+        engines = [one.start(*JOINED) for one in machines]
+        pause = threading.Event()
+        while any(engine.poll() is None for engine in engines):
+            pause.wait(rng.uniform(5, 20))
+            running.crash(rng.choice([signal.SIGQUIT, signal.SIGKILL]))
+            deaths += 1
+            pause.wait(rng.uniform(0, 5))
+            running.start()
+            if rng.random() < 0.5:  # while it recovers what it had
+                running.crash(signal.SIGKILL)
+                running.start()
+        runs = [finish_run(engine) for engine in engines]
+        for run in runs:
+            assert (run.code, run.data["status"]) == (0, "completed"), run.err
+        done = collections.Counter(s for run in runs for s, p in run.states.items() if p == "done")
+        assert done == dict.fromkeys(names, 1), "each in one of them, once"
+        assert deaths >= 3
+        machines[0].ok("verify")
+        print(f"{steps} steps, {deaths} deaths of the server")
         for one in machines:
             one.end()
 

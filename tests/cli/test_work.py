@@ -308,6 +308,22 @@ def test_a_ticket_that_never_gets_ready_ends_at_its_limit_and_keeps_what_passed(
 
 
 @pytest.mark.req("R145")
+def test_a_known_ticket_goes_on_under_what_is_said_of_it_anew(project: Project) -> None:
+    repository(project, TIDES | {"test_tides.py": ""})
+    cycles = [[edit(MEAN), finish(ready=False)], [edit(UNIT), finish()]]
+    words = ["--validate", "true", "--script", script(project, *cycles)]
+    first = worked(project, "Mean", "--id", "m", "--cycles", "1", *words)
+    assert (first["exit"], first["ready"]) == (5, False)
+    refused = project.refused(2, "work", "m", "--base", "HEAD", *words)
+    assert "'--base' cannot be changed" in refused
+    still = worked(project, "m", *words)
+    assert (still["exit"], still["cycles"]) == (5, 1), "what is not said stays as it was"
+    found = worked(project, "m", "--cycles", "2", "--scope", "tides.py", *words)
+    assert (found["exit"], found["cycles"], found["ready"]) == (0, 2, True), found["err"]
+    assert at(project, "holdfast/m", "report.py") == TIDES["report.py"], "it is out of the scope"
+
+
+@pytest.mark.req("R145")
 def test_a_ticket_that_takes_too_long_rests_and_goes_on(project: Project) -> None:
     repository(project, TIDES)
     turns = [("run", {"command": "sleep 1.1"}), edit(MEAN), finish()]

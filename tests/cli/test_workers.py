@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from holdfast.store.postgres import make_store
@@ -152,3 +153,39 @@ def test_who_waits_for_a_worker_is_told(project: Project) -> None:
     assert (told.code, told.json["done"]) == (0, 1)
     assert finish(engine).code == 0
     assert project.begun() == ["s"]
+
+
+REFUSE_ONCE = """
+    CREATE SEQUENCE {schema}.refusals;
+    GRANT ALL ON SEQUENCE {schema}.refusals TO PUBLIC;
+    CREATE FUNCTION {schema}.refuse_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF NEW.report IS NOT NULL AND nextval('{schema}.refusals') = 1 THEN
+        RAISE EXCEPTION 'no room for a report';
+      END IF;
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER refuse_once BEFORE UPDATE ON {schema}.errand
+      FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_once();
+"""
+
+
+@pytest.mark.req("R74")
+def test_what_a_worker_cannot_report_is_given_back(postgres: Server, tmp_path: Path) -> None:
+    schema = new_schema()
+    url = postgres.url(schema)
+    make_store(url)
+    with psycopg.connect(postgres.url(), autocommit=True) as owner:
+        owner.execute(REFUSE_ONCE.replace("{schema}", schema).encode())
+    machine = Machine(tmp_path / "m", url)
+    try:
+        machine.plan({"s": {"shell": machine.sh(), "runs_on": "far"}}, project="shop")
+        worker = machine.elsewhere("one", *WORKER)
+        run = finish_run(machine.start(*RUN))
+        assert (run.code, run.states) == (0, {"s": "done"}), run.err
+        assert machine.begun() == ["s", "s"]
+        worker.send_signal(signal.SIGTERM)
+        told = finish(worker)
+        assert (told.code, told.out) == (0, "1 errand done\n")
+        assert "cannot be carried out: the database" in told.err
+    finally:
+        machine.end()

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 import click
+from click.core import ParameterSource
 
 from holdfast import wire
 from holdfast.cli.drive import manner_of
@@ -18,6 +19,7 @@ from holdfast.cli.working import Working
 from holdfast.config.settings import read_protected
 from holdfast.errors import UsageError
 from holdfast.gitrepo.client import resolve
+from holdfast.model.digest import Json
 from holdfast.model.text import one_line
 from holdfast.wire.tickets import Known, Site, find_known, open_site
 from holdfast.worker.desk import Bounds
@@ -110,10 +112,13 @@ def work(
     exclude(bool(agent), bool(model or script), "--agent, and --model or --script,")
     site, played = open_site(os.getcwd(), say=talk), _script(script)
     secrets = manner_of(manner).secrets
+    bounds = Bounds(turns=turns, files=max_files, lines=max_lines)
+    parameters: dict[str, Json] = {"max_tokens": max_tokens}
     if (known := _known(site, ticket)) is not None:
         terms = _as_before(site, known, model, played, agent)
         if checks or unverified:
             terms = replace(terms, checks=_checks(site, checks, unverified=unverified))
+        terms = _said_anew(known, terms, scope, cycles, bounds, parameters)
         terms = hired(terms, agent, agent_time, secrets)
         return Working(site, known.ticket, terms, played, manner).done(push=push, in_place=in_place)
     wanted = _ticket(ticket)
@@ -128,8 +133,8 @@ def work(
         scope=scope or ("**",),
         protected=read_protected(site.top),
         cycles=cycles,
-        bounds=Bounds(turns=turns, files=max_files, lines=max_lines),
-        parameters={"max_tokens": max_tokens},
+        bounds=bounds,
+        parameters=parameters,
     )
     terms = hired(terms, agent, agent_time, secrets)
     return Working(site, wanted, terms, played, manner).done(push=push, in_place=in_place)
@@ -158,6 +163,41 @@ def _as_before(
     if agent is None and known.terms.model.startswith(f"{PROVIDER}:"):
         raise UsageError(f"'{known.ticket.id}' plays a script", hint="--script FILE")
     return known.terms
+
+
+def _said_anew(
+    known: Known,
+    terms: Terms,
+    scope: tuple[str, ...],
+    cycles: int,
+    bounds: Bounds,
+    parameters: dict[str, Json],
+) -> Terms:
+    """The terms of a known ticket with what the command line says of them; the rest stays as it was."""
+    context = click.get_current_context()
+
+    def is_said(name: str) -> bool:
+        return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+    for name, option in (("ticket_id", "--id"), ("eoi", "--eoi"), ("base", "--base")):
+        if is_said(name):
+            raise UsageError(
+                f"'{option}' cannot be changed: '{known.ticket.id}' was begun without or with another",
+                hint=f"give the ticket itself again, or holdfast tickets drop {known.ticket.id}",
+            )
+    was = terms.bounds
+    return replace(
+        terms,
+        scope=scope or terms.scope,
+        cycles=cycles if is_said("cycles") else terms.cycles,
+        bounds=replace(
+            was,
+            turns=bounds.turns if is_said("turns") else was.turns,
+            files=bounds.files if is_said("max_files") else was.files,
+            lines=bounds.lines if is_said("max_lines") else was.lines,
+        ),
+        parameters=parameters if is_said("max_tokens") else terms.parameters,
+    )
 
 
 def read_ticket_as(ticket: Ticket, given: str) -> Ticket:

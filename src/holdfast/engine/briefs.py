@@ -61,6 +61,11 @@ class Briefs:
         self._state = state
         self._handoffs = Handoffs(world.store, state.project, state.line, read, queued)
         self._pages = Pages(world.alike)
+        self._is_old = True
+
+    def renew(self) -> None:
+        """What others told on the line is read again before the next page."""
+        self._is_old = True
 
     def told(self, step: Step, started: AttemptStarted) -> tuple[AttemptStarted, list[Blob]]:
         """The start of an attempt that names its page, and the page."""
@@ -76,7 +81,9 @@ class Briefs:
         told: list[Told] = []
         above: set[StepId] = set()
         if step.needs:
-            self._handoffs.refresh()
+            if self._is_old:
+                self._handoffs.refresh()
+                self._is_old = False
             if self._handoffs.are_any(self._state):
                 above = ancestors(self._state.graph, step.id)
                 told = self._handoffs.told_by(self._state, above)
@@ -85,6 +92,7 @@ class Briefs:
 
     def in_ref(self, step: Step) -> Digest | None:
         """The page as a part of the key; None if nothing is told."""
+        self.renew()
         page = self.page(step)
         return digest_bytes(page) if page else None
 

@@ -72,7 +72,6 @@ class Looker:
         self._told: set[tuple[str, Digest]] = set()
         self._brought: dict[StepId, Upstream] = {}
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
-        self._prober.alone = not state.options.joined
 
     def refresh(self) -> None:
         """Take note of what people wrote to the line meanwhile."""
@@ -230,7 +229,8 @@ class Looker:
         if here.effect_at:
             return is_open(state, step.id) is True
         since = self._prober.open_since(step.id, state.previous)
-        return since is not None or (not self._prober.alone and self._is_open_beside(step.id))
+        shared = state.options.joined or not self._prober.alone
+        return since is not None or (shared and self._is_open_beside(step.id))
 
     def _is_open_beside(self, step_id: StepId) -> bool:
         """Whether an engine that shared the line left the effect of a step open; the newest run knows."""

@@ -91,6 +91,8 @@ class Engine:
         self._append = self._scribe.append
         self._bench = Bench(world, state, survey, outputs)
         self._looker = Looker(world, state, survey, outputs, self._bench)
+        if hold.sharing:
+            self._looker.not_alone()
         self._conflicts = Conflicts(world, state, outputs, self._scribe.content)
         sent = Notes(world.scratch, state.run, world.owner.boot)
         self._finisher = Finisher(world, state, survey, outputs, self._bench, self._conflicts, sent)
@@ -391,6 +393,7 @@ class Engine:
             return
         if limit_reached(self.state, self._world.clock()) is not None:
             return
+        self._briefs.renew()
         while (step_id := self._desk.take(self._has_room, self._passed_over)) is not None:
             self._start(step_id)
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from holdfast.errors import AttemptError
+from holdfast.errors import AttemptError, HoldfastError
 from holdfast.model.digest import Digest
 from holdfast.ports import Errand, Holder, Job, Store
 from holdfast.process.hints import Hints
@@ -169,7 +169,9 @@ class QueueCarrier:
 
     async def _called_off(self, number: int) -> None:
         """Let the worker end it, and wait until it has."""
-        with suppress(Exception):
+        with suppress(
+            HoldfastError
+        ):  # then its worker hears of it as soon as the store can be asked
             await asyncio.to_thread(self._store.call_off, [number])
             end = asyncio.get_running_loop().time() + GRACE
             while asyncio.get_running_loop().time() < end:

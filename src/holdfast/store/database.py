@@ -54,6 +54,8 @@ _TELL_MS = 2_000  # after so long it is said what is waited for
 _LONGEST_NAP = 0.1
 _SHORTLY = 1.0  # seconds in which others take turns
 _IMPATIENT = 0.005  # seconds for whoever has something else to do
+_IN_A_ROW = 8  # commits of one process while others wait
+_LATELY = 1.0  # seconds for which others are taken to be there
 _WAL_LIMIT = 64 * 1024 * 1024
 _MOST_PAGES = _WAL_LIMIT // 4096 - 64  # the log has a frame of 24 bytes around each
 _CHECKPOINT_PAGES = 1000
@@ -185,24 +187,29 @@ class Database:
         """
         with self._write_lock:
             self.check_writable()
-            cursor = self._write_cursor
             self._patience.is_patient = wait
             try:
-                cursor.execute("BEGIN IMMEDIATE")
-                try:
-                    result = work(cursor)
-                    cursor.execute("COMMIT")
-                    self._keep_log()
-                    self._watch_log()
-                except BaseException:
-                    if self._writer.in_transaction:
-                        cursor.execute("ROLLBACK")
-                    raise
+                result = self._written(work)
             except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
             finally:
                 self._patience.is_patient = True
-            return result
+        self._patience.give_way()
+        return result
+
+    def _written(self, work: Callable[[Cursor], T]) -> T:
+        cursor = self._write_cursor
+        cursor.execute("BEGIN IMMEDIATE")
+        try:
+            result = work(cursor)
+            cursor.execute("COMMIT")
+            self._keep_log()
+            self._watch_log()
+        except BaseException:
+            if self._writer.in_transaction:
+                cursor.execute("ROLLBACK")
+            raise
+        return result
 
     def once(self, statement: str, values: Sequence[Value], seen: tuple[str, Row]) -> list[Row]:
         """One statement as a transaction of its own; it is done, or it is not."""
@@ -414,7 +421,12 @@ def _away(path: str) -> str:
 
 
 class _Patience:
-    """Waits while another process has the lock; longer and longer naps, so that waiting costs nothing."""
+    """Waits while another process has the lock; longer and longer naps, so that waiting costs nothing.
+
+    SQLite serves nobody in turn: who has just let go is the first to ask again, and others may never be
+    there in the moment between. So whoever had the lock some times in a row while others want it too stays
+    away for a nap.
+    """
 
     def __init__(self, most_ms: int, path: str, say: Callable[[str], None]) -> None:
         self._most = most_ms / 1000
@@ -422,24 +434,39 @@ class _Patience:
         self._say = say
         self._since = 0.0
         self._told = False
+        self._waited_at = -_LATELY
+        self._in_a_row = 0
         self.is_patient = True
+
+    def give_way(self) -> None:
+        """After a commit: stay away for a moment if others had no turn for long."""
+        self._in_a_row += 1
+        if self._in_a_row < _IN_A_ROW:
+            return
+        self._in_a_row = 0
+        if time.monotonic() - self._waited_at < _LATELY:
+            time.sleep(_short_nap())
 
     def wait(self, tries: int) -> bool:
         """Whether to ask for the lock again; SQLite counts how often it did."""
+        self._waited_at, self._in_a_row = time.monotonic(), 0
         if tries == 0:
-            self._since, self._told = time.monotonic(), False
-        waited = time.monotonic() - self._since
+            self._since, self._told = self._waited_at, False
+        waited = self._waited_at - self._since
         if waited >= (self._most if self.is_patient else _IMPATIENT):
             return False
         if waited * 1000 >= _TELL_MS and not self._told:
             self._told = True
             self._say(f"waiting: another process has the database '{self._path}' locked")
-        if waited < _SHORTLY:  # so short that nobody is always late, and no two at the same time
-            nap = random.uniform(0.002, 0.01)  # noqa: S311 - no secret
-        else:
-            nap = min(_LONGEST_NAP, 0.001 * 2 ** min(tries, 10))
+        long = min(_LONGEST_NAP, 0.001 * 2 ** min(tries, 10))
+        nap = _short_nap() if waited < _SHORTLY else long  # at first nobody is to be always late
         time.sleep(max(0.0, min(nap, self._most - waited)))
         return True
+
+
+def _short_nap() -> float:
+    """Seconds; another number each time, so that no two always ask at the same moment."""
+    return random.uniform(0.002, 0.01)  # noqa: S311 - no secret
 
 
 _CLOSED = "this store was closed"

@@ -261,6 +261,8 @@ class RelationalStore:
         if not head:
             return
         number, last, end = cast("tuple[int, int, bytes]", head[0])
+        if after >= last:
+            return
         chain = first_hash(journal) if after <= 0 else self._hash_at(journal, number, after)
         seq = max(after, 0)
         while seq < last:
@@ -274,7 +276,7 @@ class RelationalStore:
                 if row[0] != place + seq or row[4] != chain:
                     raise IntegrityError(f"journal '{journal}' is damaged at event {seq}")
                 yield Recorded(seq, row[1], _decoded(journal, seq, row[2], row[3]))
-        if after < last and (seq != last or chain != end):
+        if seq != last or chain != end:
             raise IntegrityError(f"journal '{journal}' is damaged: it should end at event {last}")
 
     def told(

@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from holdfast.executors.elsewhere import Carrier, Elsewhere
     from holdfast.executors.far import Far
     from holdfast.executors.local import LocalExecutor
-    from holdfast.executors.parcel import Wish
+    from holdfast.executors.parcel import Get, Put, Wish
     from holdfast.executors.pump import Item
+    from holdfast.model.digest import Digest
     from holdfast.model.plan import Step
     from holdfast.ports import Owner, Store
     from holdfast.process.terms import Terms
@@ -173,19 +174,11 @@ def _runner() -> asyncio.Runner:
 @cache
 def far_side(location: str) -> Far:
     """Who carries out parcels in this process; opens the store when a content is asked for."""
-    from holdfast.engine.rooms import Rooms
-    from holdfast.executors.far import Far
-    from holdfast.model.digest import Digest
-    from holdfast.process.den import own_den
     from holdfast.wire import open_store, store_location
 
     @cache
     def store() -> Store:
         return open_store(store_location("/", location))
-
-    @cache
-    def executor(wish: Wish) -> LocalExecutor:
-        return _executor(location, wish)
 
     def get(digest: Digest) -> bytes:
         return store().get(digest)
@@ -193,23 +186,35 @@ def far_side(location: str) -> Far:
     def put(content: bytes) -> Digest:
         return store().put(content)
 
-    place = own_den()
-    return Far(place, Rooms(os.path.join(place, "rooms")), executor, get, put)
+    return parcels_here(location, get, put)[0]
 
 
-def _executor(location: str, wish: Wish) -> LocalExecutor:
-    """Who runs attempts here, on this machine's terms and the wishes of whoever sent them."""
+def parcels_here(
+    address: str, get: Get, put: Put, allowed: Callable[[Terms, Wish], Wish] = lambda _, wish: wish
+) -> tuple[Far, Sequence[LocalExecutor]]:
+    """Who carries out parcels here, and the executors that are made on the way, to be closed at the end.
+
+    They run on this machine's terms and on the wishes of whoever sent them, as far as these are allowed.
+    """
     from dataclasses import replace
 
     from holdfast.config.sandbox import read_terms
+    from holdfast.engine.rooms import Rooms
+    from holdfast.executors.far import Far
+    from holdfast.process.den import own_den
 
     own = read_terms()
-    hidden = own.hidden if "://" in location else (*own.hidden, location)
-    terms = replace(
-        own,
-        hidden=hidden,
-        network=wish.network,
-        sandbox=wish.sandbox,
-        written_here=wish.written_here,
-    )
-    return executor_for(None, terms=terms)
+    hidden = own.hidden if "://" in address else (*own.hidden, os.path.abspath(address))
+    executors: list[LocalExecutor] = []
+
+    @cache
+    def executor(wish: Wish) -> LocalExecutor:
+        network, sandbox, written_here = allowed(own, wish)
+        terms = replace(
+            own, hidden=hidden, network=network, sandbox=sandbox, written_here=written_here
+        )
+        executors.append(executor_for(None, terms=terms))
+        return executors[-1]
+
+    place = own_den()
+    return Far(place, Rooms(os.path.join(place, "rooms")), executor, get, put), executors

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError, IntegrityError, StoreError
+from holdfast.errors import HoldfastError
 from holdfast.executors.pump import MOMENT, Outbox
 from holdfast.process.hints import Hints
+from holdfast.wire.remote import parcels_here
+from holdfast.wire.shared import address_of
 
 if TYPE_CHECKING:
     from holdfast.executors.far import Far
     from holdfast.executors.local import LocalExecutor
     from holdfast.executors.parcel import Wish
     from holdfast.ports import Errand, Owner, Store
+    from holdfast.process.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,46 +44,27 @@ def work(location: str, employment: Employment) -> int:
 
     store = open_store(location, create=True, say=employment.say)
     try:
-        far, executors = _far(store, location, employment)
+        allowed = _allowed(employment)
+        far, executors = parcels_here(address_of(location), store.get, store.put, allowed)
         return asyncio.run(_Worker(store, far, executors, employment).work())
     finally:
         store.close()
 
 
-def _far(
-    store: Store, location: str, employment: Employment
-) -> tuple[Far, Sequence[LocalExecutor]]:
-    """Who carries out parcels, and the executors that are made on the way, to be closed at the end."""
-    from holdfast.config.sandbox import read_terms
-    from holdfast.engine.rooms import Rooms
-    from holdfast.executors.far import Far
-    from holdfast.process.den import own_den
-    from holdfast.wire.shared import is_shared
-    from holdfast.wire.workshop import executor_for
+def _allowed(employment: Employment) -> Callable[[Terms, Wish], Wish]:
+    """What of a wish is granted here: its person may want less than this worker gives, never more."""
 
-    own = read_terms()
-    executors: list[LocalExecutor] = []
-    hidden = own.hidden if is_shared(location) else (*own.hidden, os.path.abspath(location))
-
-    @cache
-    def executor(wish: Wish) -> LocalExecutor:
-        terms = replace(
-            own,
-            hidden=hidden,
+    def allowed(own: Terms, wish: Wish) -> Wish:
+        return wish._replace(
             network=own.network or (wish.network and employment.network),
             sandbox=wish.sandbox or employment.sandbox,
-            written_here=wish.written_here,
         )
-        executors.append(executor_for(None, terms=terms))
-        return executors[-1]
 
-    place = own_den()
-    far = Far(place, Rooms(os.path.join(place, "rooms")), executor, store.get, store.put)
-    return far, executors
+    return allowed
 
 
 class _Worker:
-    """One process that takes errands."""
+    """One process that takes errands. The store is asked beside the loop: time-outs of steps go on."""
 
     def __init__(
         self, store: Store, far: Far, executors: Sequence[LocalExecutor], employment: Employment
@@ -92,15 +75,19 @@ class _Worker:
         self._employment = employment
         self._owner: Owner | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._answered_for: set[int] = set()  # errands whose attempt has ended: nothing to call off
         self._stopping = 0
         self._hints = Hints()
+        self._fault: HoldfastError | None = (
+            None  # an errand that could neither be done nor given back
+        )
         self.done = 0
 
     async def work(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._asked_to_stop)
-        self._enter()
+        await asyncio.to_thread(self._enter)
         self._hints.listen(self._store.hints)
         try:
             await self._rounds(loop)
@@ -120,9 +107,11 @@ class _Worker:
         while not (self._stopping and not self._tasks):
             if loop.time() - beaten >= self._employment.beat_seconds:
                 beaten = loop.time()
-                self._beat()
+                await self._beat()
             took = await self._take_all()
-            self._end_called_off()
+            await self._end_called_off()
+            if self._fault is not None:
+                raise self._fault
             if self._employment.once and not took and not self._tasks:
                 return
             await self._hints.rest(self._employment.poll_seconds)
@@ -145,77 +134,89 @@ class _Worker:
         for queue in self._employment.queues:
             self._store.enter("", queue_line(queue), self._owner)
 
-    def _beat(self) -> None:
+    async def _beat(self) -> None:
         """Say that this process lives; if it was taken for dead, what it does is nobody's any more."""
         assert self._owner is not None
-        if not self._store.beat(self._owner.engine, sharing=True):
+        if not await asyncio.to_thread(self._store.beat, self._owner.engine, sharing=True):
             self._employment.say(
                 "this worker was taken for dead; it ends what it runs and begins anew"
             )
             for task in self._tasks.values():
                 task.cancel()
-            self._enter()
+            await asyncio.to_thread(self._enter)
 
     async def _take_all(self) -> bool:
         took = False
         assert self._owner is not None
         while not self._stopping and len(self._tasks) < self._employment.parallel:
-            errand = self._store.take_errand(self._employment.queues, self._owner.engine)
+            errand = await asyncio.to_thread(
+                self._store.take_errand, self._employment.queues, self._owner.engine
+            )
             if errand is None:
                 return took
             took = True
             task = asyncio.create_task(self._carry_out(errand))
             self._tasks[errand.id] = task
             task.add_done_callback(partial(self._ended, errand.id))
-            await asyncio.sleep(0)
         return took
 
     def _ended(self, number: int, _: asyncio.Task[None]) -> None:
         self._tasks.pop(number, None)
+        self._answered_for.discard(number)
         self._hints.wake()
 
-    def _end_called_off(self) -> None:
+    async def _end_called_off(self) -> None:
         """End what its engine does not want any more, or what is not ours any more."""
-        if not self._tasks or self._owner is None:
+        running = {n: task for n, task in self._tasks.items() if n not in self._answered_for}
+        if not running or self._owner is None:
             return
-        mine = {one.id for one in self._store.errands(worker=self._owner.engine) if one.engine}
-        for number, task in self._tasks.items():
-            if number not in mine:
+        there = await asyncio.to_thread(self._store.errands, worker=self._owner.engine)
+        mine = {one.id for one in there if one.engine}
+        for number, task in running.items():
+            is_over = number in self._answered_for or task.cancelling()
+            if number not in mine and not is_over:
                 task.cancel()
 
     async def _carry_out(self, errand: Errand) -> None:
         say = self._employment.say
         say(f"took errand {errand.id} of '{errand.queue}'")
         try:
-            parcel = self._store.get(errand.parcel)
-            outbox = Outbox()
-            telling = asyncio.create_task(self._telling(errand, outbox))
-            try:
-                answer = await self._far.attempt(parcel, outbox.add)
-            finally:
-                telling.cancel()
-            if outbox.said:
-                self._store.tell(errand, outbox.take())
-            is_theirs = self._store.report(errand, self._store.put(answer))
+            is_theirs = await self._answered(errand)
         except asyncio.CancelledError:
             with suppress(HoldfastError):
-                self._store.withdraw([errand.id])
+                await asyncio.to_thread(self._store.withdraw, [errand.id])
             say(f"ended errand {errand.id}: it is not wanted any more")
             raise
-        except IntegrityError as error:
+        except HoldfastError as error:
             say(f"errand {errand.id} cannot be carried out: {error.message}")
-            with suppress(StoreError):
-                self._store.withdraw([errand.id])
+            await self._give_back(errand)
             return
         self.done += 1
         say(f"{'did' if is_theirs else 'did in vain'} errand {errand.id}")
 
-    async def _telling(self, errand: Errand, outbox: Outbox) -> None:
-        """Pass on what the step says, a moment's worth at a time."""
-        while True:
-            await asyncio.sleep(MOMENT)
-            if outbox.said:
-                self._store.tell(errand, outbox.take())
+    async def _answered(self, errand: Errand) -> bool:
+        """Do it and report; what the step says is passed on a moment's worth at a time."""
+        outbox = Outbox()
+        parcel = await asyncio.to_thread(self._store.get, errand.parcel)
+        attempt = asyncio.create_task(self._far.attempt(parcel, outbox.add))
+        try:
+            while not attempt.done():
+                await asyncio.wait({attempt}, timeout=MOMENT)
+                if outbox.said:
+                    await asyncio.to_thread(self._store.tell, errand, outbox.take())
+        finally:
+            attempt.cancel()
+            await asyncio.wait({attempt})
+        self._answered_for.add(errand.id)
+        report = await asyncio.to_thread(self._store.put, attempt.result())
+        return await asyncio.to_thread(self._store.report, errand, report)
+
+    async def _give_back(self, errand: Errand) -> None:
+        """Let its engine know that nobody does it; if not even that can be said, this worker must end."""
+        try:
+            await asyncio.to_thread(self._store.withdraw, [errand.id])
+        except HoldfastError as error:
+            self._fault = error
 
 
 def queues_of(names: Sequence[str]) -> tuple[str, ...]:
