@@ -56,6 +56,7 @@ COMMANDS = {
     "agents": "holdfast.cli.agents:agents",
     "export": "holdfast.cli.archive:export",
     "import": "holdfast.cli.archive:import_",
+    "ci": "holdfast.cli.ci:ci",
     "push": "holdfast.cli.push:push",
     "pull": "holdfast.cli.push:pull",
     "gc": "holdfast.cli.gc:gc",
@@ -129,6 +130,7 @@ PANELS = {
         "import",
         "push",
         "pull",
+        "ci",
         "checkpoint",
     ),
     "Maintain": (
@@ -189,6 +191,7 @@ SHORT = {
     "checkpoint": "Write down where a run stands, list what was written.",
     "export": "Write a run, or the whole store, into one file.",
     "import": "Add an exported run, restore a back-up, take in a plan.",
+    "ci": "Tell a CI of a run: summary, annotations, JUnit; its cache key.",
     "push": "Bring ended runs into another store, to be reused there.",
     "pull": "Bring ended runs of another store here, to be reused.",
     "gc": "Remove old runs that nothing stands on, and what nothing names.",
