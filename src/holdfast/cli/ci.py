@@ -28,8 +28,7 @@ _KNOWN = {"GITHUB_ACTIONS": "github", "GITLAB_CI": "gitlab"}
 
 
 @click.group(
-    epilog="\b\nExample:\n  holdfast ci report\n  holdfast ci key\n"
-    "  holdfast init --ci github"
+    epilog="\b\nExample:\n  holdfast ci report\n  holdfast ci key\n  holdfast init --ci github"
 )
 def ci() -> None:
     """Tell a CI of a run: summary, annotations, JUnit; and the key of its cache."""
