@@ -70,6 +70,7 @@ COMMANDS = {
     "code": "holdfast.cli.code:code",
     "store": "holdfast.cli.store:store",
     "worker": "holdfast.cli.worker:worker",
+    "attest": "holdfast.cli.attest:attest",
     "verify": "holdfast.cli.maintain:verify",
     "rebuild": "holdfast.cli.maintain:rebuild",
     "schema": "holdfast.cli.schema:schema",
@@ -131,6 +132,7 @@ PANELS = {
         "push",
         "pull",
         "ci",
+        "attest",
         "checkpoint",
     ),
     "Maintain": (
@@ -200,6 +202,7 @@ SHORT = {
     "auth": "Keep the keys of providers in the keyring of the system.",
     "doctor": "Check this machine, the store and the plan; say how to fix.",
     "completion": "Print the completion script of a shell.",
+    "attest": "Say where an artifact comes from: an in-toto statement.",
     "verify": "Check the whole store: chain, digests, state, index.",
     "rebuild": "Make the index of artifacts again from the journals.",
     "worker": "Take steps of a queue and carry them out on this machine.",
