@@ -271,6 +271,11 @@ def _box(drawn: Drawn, box: Box, grid: _Grid, place: tuple[int, int]) -> list[st
     return [*lines, "</g>"]
 
 
+def of_xml(text: str) -> str:
+    """Text with nothing in it that XML does not have; what it would give a meaning to is still there."""
+    return _NOT_XML.sub("�", clean(text))
+
+
 def _xml(text: str) -> str:
-    text = _NOT_XML.sub("�", clean(text))
+    text = of_xml(text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -119,7 +119,7 @@ def show_ledger(
     try:
         run = find_run(opened, run_id, where.line())
         of = () if step is None else _steps_of(opened, run, step)
-        found, people, stale = _learned(opened, where.location, run)
+        found, people, stale = learned_in(opened, where.location, run)
     finally:
         opened.close()
     certain = certainties(counting(found))
@@ -157,7 +157,7 @@ def _steps_of(store: Store, run: RunId, given: str) -> tuple[StepId, ...]:
     return tuple(dict.fromkeys([name, *stands_for(state.plan.steps, name)]))
 
 
-def _learned(store: Store, home: str, run: RunId) -> Learned:
+def learned_in(store: Store, home: str, run: RunId) -> Learned:
     """What a run has learned, from a snapshot if one is left."""
     row = next((one for one in store.runs(imported=True) if one.run == run), None)
 

@@ -48,6 +48,7 @@ _PAINT = {
 _HELD: ContextVar[list[Mapping[str, Json]] | None] = ContextVar("held", default=None)
 _EDITS = {"+": "32", "-": "31", "@": "36"}
 _SIGN = re.compile(r"^( *)([·▸⏸✓=✗–])(?= )", re.MULTILINE)
+_OBEYED = re.compile(r"^(\s*)::", re.MULTILINE)
 _HEAD = re.compile(r"^(error(?:\[\w+\])?|hint|help|next)(?=:)", re.MULTILINE)
 
 
@@ -99,6 +100,7 @@ def shown(text: str, stream: TextIO, *, raw: bool = False) -> str:
     text = clean(text if raw else spelled_out(text))
     if not raw:
         text = dressed(text, view())
+    text = defused(text)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     if not _has_our_signs(encoding):
         text = text.translate(_ASCII)
@@ -107,6 +109,15 @@ def shown(text: str, stream: TextIO, *, raw: bool = False) -> str:
     except (UnicodeEncodeError, LookupError):
         text = text.encode("ascii", "backslashreplace").decode("ascii")
     return text
+
+
+def defused(text: str) -> str:
+    """Text of which a CI obeys nothing. GitHub reads what is printed, and does what some lines say."""
+    if "::" not in text and "##[" not in text:
+        return text
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return text
+    return _OBEYED.sub(r"\1: :", text).replace("##[", "## [")
 
 
 @cache
@@ -154,14 +165,19 @@ def out_json(value: Mapping[str, Json]) -> None:
     if sys.stdout is None:
         return
     indent = None if view().mode == "jsonl" else 2
-    sys.stdout.write(escaped(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
+    sys.stdout.write(_json_text(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
 
 
 def out_line(value: Mapping[str, Json]) -> None:
     """One object as one line on stdout, now."""
     if sys.stdout is not None:
-        sys.stdout.write(escaped(json.dumps(value, ensure_ascii=False)) + "\n")
+        sys.stdout.write(_json_text(json.dumps(value, ensure_ascii=False)) + "\n")
         sys.stdout.flush()
+
+
+def _json_text(text: str) -> str:
+    """JSON that says the same and that neither a terminal nor a CI obeys."""
+    return escaped(text).replace("##[", "#\\u0023[")
 
 
 def short(run: str) -> str:

@@ -184,7 +184,7 @@ def show(
             state = load_state(with_store, find_run(with_store, None, where.line()))
             print_told(with_store, state, ref, what, as_json=as_json)
             return 0
-        artifact = _find_artifact(with_store, ref, where.line())
+        artifact = find_artifact(with_store, ref, where.line())
         if every:
             _print_samples(with_store, artifact, ref, as_json=as_json)
             return 0
@@ -235,7 +235,8 @@ def _print_samples(store: Store, stands: Artifact | None, ref: str, *, as_json: 
     out_next(f"holdfast accept {stands.step} --from RUN --because TEXT    holdfast show DIGEST")
 
 
-def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
+def find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
+    """The artifact that is meant by STEP, STEP@ATTEMPT or the beginning of a digest."""
     name, attempt = ref, ""
     if not ref.endswith("]"):  # a key may have that sign too
         name, _, attempt = ref.rpartition("@") if "]@" in ref else ref.partition("@")
