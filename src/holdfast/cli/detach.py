@@ -94,19 +94,17 @@ def _told(begun: _Begun, run: RunId | None, *, as_json: bool) -> int:
 def _again(arguments: Sequence[str], said: Sequence[str]) -> list[str]:
     """The same words without those that are done; who was asked has answered."""
     words: list[str] = []
-    rest = iter(arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    rest = iter(arguments[:end])
     for word in rest:
         if word == "-C":
             next(rest, None)
-        elif word not in _DONE and not (word.startswith("-C") and word != "-C"):
+        elif word not in _DONE and not word.startswith("-C"):
             words.append(word)
-    end = words.index("--") if "--" in words else len(words)
-    return [*words[:end], *said, *words[end:]]
+    return [*words, *said, *arguments[end:]]
 
 
-def _await_run(
-    where: Place, begun: _Begun, found: Callable[[Store], RunId | None]
-) -> RunId | None:
+def _await_run(where: Place, begun: _Begun, found: Callable[[Store], RunId | None]) -> RunId | None:
     """The run of a process, as soon as there is one; None if it ended without."""
     while True:
         ended = begun.process.poll() is not None

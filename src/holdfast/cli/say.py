@@ -78,7 +78,7 @@ def heard() -> Iterator[Heard]:
 def out(text: str = "", *, raw: bool = False) -> None:
     """A line of the result, or several. `raw`: words of others, not to be read as ours."""
     if (listener := _LISTENER.get()) is not None:
-        listener.lines += plain(text, raw=raw).split("\n")
+        listener.lines.extend(plain(text, raw=raw).split("\n"))
     elif sys.stdout is not None:
         write(shown(text, sys.stdout, raw=raw) + "\n")
 
@@ -115,7 +115,7 @@ def out_edit(text: str, margin: str = "") -> None:
 def talk(text: str) -> None:
     """A line beside the result. Nobody listening is no reason to stop."""
     if (listener := _LISTENER.get()) is not None:
-        listener.beside += plain(text).split("\n")
+        listener.beside.extend(plain(text).split("\n"))
         return
     if sys.stderr is None:
         return

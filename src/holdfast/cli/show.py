@@ -190,7 +190,7 @@ def show(
             state = load_state(with_store, find_run(with_store, None, where.line()))
             print_told(with_store, state, ref, what, as_json=as_json)
             return 0
-        artifact = _find_artifact(with_store, ref, where.line())
+        artifact = find_artifact(with_store, ref, where.line())
         if every:
             _print_samples(with_store, artifact, ref, as_json=as_json)
             return 0
@@ -241,7 +241,8 @@ def _print_samples(store: Store, stands: Artifact | None, ref: str, *, as_json: 
     out_next(f"holdfast accept {stands.step} --from RUN --because TEXT    holdfast show DIGEST")
 
 
-def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
+def find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
+    """The artifact that a step has, or that an attempt made, or that a digest names."""
     name, attempt = ref, ""
     if not ref.endswith("]"):  # a key may have that sign too
         name, _, attempt = ref.rpartition("@") if "]@" in ref else ref.partition("@")
@@ -345,14 +346,22 @@ def _print_bytes(pieces: Iterator[bytes]) -> None:
 
 
 def _print_manifest(content: bytes) -> None:
+    for line in manifest_lines(content):
+        out(line)
+
+
+def manifest_lines(content: bytes) -> list[str]:
     """The files of an artifact; IntegrityError if it is none of several files."""
     entries, changes = tree_entries(content), changes_in(content)
-    for entry in entries:
-        mode = "755" if entry.executable else "644"
-        out(f"{mode} {entry.digest[:12]} {entry.size:>9} {one_line(entry.path)}")
-    for change in changes:
-        if change.digest is None:
-            out(f"gone {(change.base or '')[:12]} {'-':>9} {one_line(change.path)}")
+    modes = ["755" if entry.executable else "644" for entry in entries]
+    return [
+        f"{mode} {entry.digest[:12]} {entry.size:>9} {one_line(entry.path)}"
+        for mode, entry in zip(modes, entries, strict=True)
+    ] + [
+        f"gone {(change.base or '')[:12]} {'-':>9} {one_line(change.path)}"
+        for change in changes
+        if change.digest is None
+    ]
 
 
 @click.command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
 from holdfast.cli.again import quoted
@@ -11,13 +11,17 @@ from holdfast.cli.foreign import write_new
 from holdfast.cli.money import exact
 from holdfast.cli.place import received
 from holdfast.cli.say import short
+from holdfast.cli.words import known
+from holdfast.core.said import own_entry, upheld
+from holdfast.engine.speaker import check_text
 from holdfast.errors import HoldfastError, StaleError, UsageError
 from holdfast.mcp.answer import Answer, Next, failed, with_next
-from holdfast.mcp.desk import Desk, said_words
+from holdfast.mcp.desk import Asked, Desk, said_words
 from holdfast.mcp.given import Given
 from holdfast.mcp.previews import Previews, Shown, changed_since
 from holdfast.mcp.statuses import WAIT
 from holdfast.model.digest import Json
+from holdfast.model.line import LedgerWord
 
 _LEAST = 1  # micro-dollars: a run that may spend nothing still has a bound
 _MICRO = 1_000_000
@@ -32,17 +36,17 @@ def run_start(desk: Desk, previews: Previews, given: Given) -> Answer:
             raise UsageError("the preview with this plan_hash was of another selection")
         select = shown.select
     file = _file(desk, shown)
-    words = ["run", "--detach", "--preview", digest, *_most(given)]
-    words += ["--yes"] if given.flag("replace_waiting") else []
-    words += [word for name in select for word in ("-s", name)]
+    options = ["--detach", f"--preview={digest}", *_most(given)]
+    options += ["--yes"] if given.flag("replace_waiting") else []
+    options += [f"--select={name}" for name in select]
     try:
-        return _begun(desk, words, file)
+        return _begun(desk, Asked(["run"], options, file=file))
     except StaleError as error:
         raise _explained(desk, shown, error) from error
 
 
 def _file(desk: Desk, shown: Shown | None) -> str | None:
-    """The plan file to run; a plan that was sent is put where a person finds it, and runs only after a yes."""
+    """The plan file to run; a plan that was sent is put where a person finds it."""
     if shown is None or not shown.text:
         return None
     with desk.here() as where:
@@ -64,11 +68,11 @@ def _explained(desk: Desk, shown: Shown | None, error: StaleError) -> HoldfastEr
 def _most(given: Given) -> list[str]:
     """What a run may spend: who names it agrees to that, and to nothing beyond."""
     most = given.number("max_cost_usd")
-    return [] if most is None else ["--max-cost", exact(max(_LEAST, int(most * _MICRO)))]
+    return [] if most is None else [f"--max-cost={exact(max(_LEAST, int(most * _MICRO)))}"]
 
 
-def _begun(desk: Desk, words: Sequence[str], file: str | None = None) -> Answer:
-    code, said = desk.command(*words, file=file)
+def _begun(desk: Desk, asked: Asked) -> Answer:
+    code, said = desk.command(asked)
     told = said.objects[-1] if said.objects else {}
     run = told.get("run")
     if code or not isinstance(run, str):
@@ -86,22 +90,22 @@ def run_control(desk: Desk, given: Given) -> Answer:
         raise UsageError("'retry' names a 'step', and nothing else does")
     if action in {"pause", "stop"}:
         return _stopped(desk, run, now=action == "stop")
-    words = ["resume", "--detach", *_most(given), run]
+    asked = Asked(["resume"], ["--detach", *_most(given)], [run])
     if step is not None:
         _check_last(desk, run)
-        words = ["retry", "--detach", *_most(given), step]
+        asked = Asked(["retry"], ["--detach", *_most(given)], [step])
     try:
-        return _begun(desk, words)
+        return _begun(desk, asked)
     except UsageError as error:
         if "--max-cost" not in (error.hint or ""):
             raise
-        asked: Mapping[str, Json] = {**given.values, "max_cost_usd": 1.0}
-        return with_next(failed(error), Next("run_control", asked))
+        more: Mapping[str, Json] = {**given.values, "max_cost_usd": 1.0}
+        return with_next(failed(error), Next("run_control", more))
 
 
 def _check_last(desk: Desk, run: str) -> None:
     """`retry` is about the last run of the line: another one cannot be meant."""
-    code, said = desk.command("status")
+    code, said = desk.command(Asked(["status"]))
     last = said.objects[-1].get("run") if not code and said.objects else None
     if not isinstance(last, str) or not last.startswith(run if run != "@" else ""):
         raise UsageError(f"'{run}' is not the last run of its line", hint="holdfast status")
@@ -109,7 +113,7 @@ def _check_last(desk: Desk, run: str) -> None:
 
 def _stopped(desk: Desk, run: str, *, now: bool) -> Answer:
     """Stop a run: after its running steps, or at once. Both can be resumed."""
-    code, said = desk.command("stop", *(["--now"] if now else []), run)
+    code, said = desk.command(Asked(["stop"], ["--now"] if now else [], [run]))
     told = cast("Mapping[str, Json]", said.objects[-1] if said.objects else {})
     found = str(told.get("run", run))
     line = f"asked {short(found)} to stop " + ("now" if now else "after its running steps")
@@ -124,10 +128,21 @@ def ledger_add(desk: Desk, given: Given) -> Answer:
     """Add evidence or a gap; whether it is true is for people and for guards to say."""
     kind, text = given.text("kind"), given.text("text")
     refs = given.texts("refs")
-    because = "an agent said so" + (f", from {', '.join(refs)}" if refs else "")
-    code, said = desk.command("ledger", "add", "--because", because, kind, text)
+    what, part = ("evidence", "evidence") if kind == "evidence" else ("a gap", "gaps")
+    following = [Next("ledger_query", {"kind": part})]
+    if own := _known(desk, kind, text):
+        return Answer([f"the ledger has that already: {own}"], {"entry": own}, following)
+    because = "said by an agent" + (f", from {', '.join(refs)}" if refs else "")
+    asked = Asked(["ledger", "add"], [f"--because={because}"], [kind, text])
+    code, said = desk.command(asked)
     data = dict(said.objects[-1]) if said.objects else {}
-    what = "evidence" if kind == "evidence" else "a gap"
     lines = [*said.beside, f"added {what}: {quoted(text)}"]
-    part = "evidence" if kind == "evidence" else "gaps"
-    return Answer(lines, {**data, "exit_code": code}, [Next("ledger_query", {"kind": part})])
+    return Answer(lines, {**data, "exit_code": code}, following)
+
+
+def _known(desk: Desk, kind: str, text: str) -> str:
+    """The id of an entry that says exactly this; empty if there is none."""
+    with desk.here() as where, known(where, readonly=True) as here:
+        word: LedgerWord = "evidence" if kind == "evidence" else "gap"
+        own = here.speaker().own(word, check_text(text, "the text"))
+        return own if own in map(own_entry, upheld(here.said)) else ""

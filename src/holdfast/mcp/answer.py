@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from mcp.types import CallToolResult, TextContent
 
 from holdfast.cli.report import error_json
+from holdfast.cli.say import plain
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.digest import Json
-from holdfast.model.text import cut
 
 MOST_TEXT = 6_000  # characters: about 1,500 tokens
 MOST_ROWS = 40  # entries of a list that one answer holds
@@ -24,7 +24,7 @@ class Next(NamedTuple):
     """A tool that fits what was answered, with its arguments."""
 
     tool: str
-    arguments: Mapping[str, Json] = {}  # noqa: RUF012 - nobody changes it
+    arguments: Mapping[str, Json] = {}
 
     def words(self) -> str:
         """As a call is written."""
@@ -38,23 +38,23 @@ class Next(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Lines as the command says them, data, and what follows: for the model, and for a person."""
+    """Lines as the command says them, data, and what follows: tools for the model, commands for a person."""
 
     lines: Sequence[str]
     data: Mapping[str, Json] = field(default_factory=dict)
     next: Sequence[Next] = ()
-    commands: Sequence[str] = ()  # that only a person may say
+    commands: Sequence[str] = ()  # as a person types them
     is_error: bool = False
 
     def result(self, known: Iterable[str]) -> CallToolResult:
         """As it goes to a client that has these tools."""
         names = frozenset(known)
         offers = [one for one in self.next if one.tool in names]
-        tail = [f"for a person: {command}" for command in self.commands]
+        tail = ["commands: " + "    ".join(self.commands)] if self.commands else []
         tail += [_NEXT + "    ".join(one.words() for one in offers)] if offers else []
         text = "\n".join([*bounded(self.lines, MOST_TEXT - sum(map(len, tail))), *tail])
         data: dict[str, Json] = {
-            **self.data,
+            **cast("Mapping[str, Json]", small(dict(self.data))),
             "next": [one.json() for one in offers],
             "commands": list(self.commands),
         }
@@ -69,12 +69,23 @@ def bounded(lines: Sequence[str], room: int) -> list[str]:
     """Lines that fit; what is left out is counted."""
     shown: list[str] = []
     for number, line in enumerate(lines):
-        short = cut(line, WIDEST) if len(line) > WIDEST else line
+        short = line if len(line) <= WIDEST else f"{line[: WIDEST - 1]}…"
         room -= len(short) + 1
         if room < len("… 100000 more lines"):
             return [*shown, f"… {len(lines) - number} more lines"]
         shown.append(short)
     return shown
+
+
+def small(value: Json, most: int = MOST_ROWS) -> Json:
+    """A value with long texts cut and long lists ended, and nothing in it that a screen would obey."""
+    if isinstance(value, str):
+        return plain(value if len(value) <= MOST_TEXT else f"{value[: MOST_TEXT - 1]}…", raw=True)
+    if isinstance(value, Mapping):
+        return {key: small(item, most) for key, item in [*value.items()][:most]}
+    if isinstance(value, Sequence):
+        return [small(item, most) for item in value[:most]]
+    return value
 
 
 def without_next(lines: Sequence[str]) -> tuple[list[str], list[str]]:

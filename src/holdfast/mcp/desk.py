@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import click
 
@@ -22,6 +23,18 @@ from holdfast.model.digest import Json
 _AS_ARGUMENT = frozenset({"plan", "run"})  # these take the plan file as an argument
 
 
+class Asked(NamedTuple):
+    """A command to be said. No argument can be taken for an option, whoever chose it.
+
+    `file` is another plan file than that of the place.
+    """
+
+    words: Sequence[str]
+    options: Sequence[str] = ()
+    arguments: Sequence[str] = ()
+    file: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """What the person who started the server said about the place."""
@@ -30,35 +43,36 @@ class Desk:
     store: str | None = None
     plan_id: str | None = None
     params: Mapping[str, Json] = field(default_factory=dict)
+    said: Mapping[str, object] = field(
+        default_factory=dict
+    )  # what its command keeps about the place
     read_only: bool = False
 
     @contextmanager
     def here(self) -> Iterator[Place]:
         """The place, in a context in which our functions find what a command would give them."""
         context = click.Context(cli, info_name="holdfast", obj=View())
-        context.meta[PARAMS] = dict(self.params)
+        context.meta.update({**self.said, PARAMS: dict(self.params)})
         with context.scope(cleanup=False), heard():
             yield place(self.plan, self.store, self.plan_id)
 
-    def command(self, *words: str, file: str | None = None) -> tuple[int, Heard]:
+    def command(self, asked: Asked) -> tuple[int, Heard]:
         """Say a command of ours; its exit code and what it said. Errors are raised as they are."""
-        name, *rest = words
-        file = file or self.plan
-        options = ["--json", *rest]
-        if file is not None and name not in _AS_ARGUMENT:
-            options += ["--file", file]
+        options = ["--json", *asked.options]
+        arguments = [*asked.arguments]
+        if (file := asked.file or self.plan) is not None:
+            takes = asked.words[0] in _AS_ARGUMENT
+            arguments += [file] if takes else []
+            options += [] if takes else [f"--file={file}"]
         for flag, value in (("--store", self.store), ("--plan-id", self.plan_id)):
-            options += [flag, value] if value else []
-        for param, given in self.params.items():
-            options += ["--param", f"{param}={given}"]
-        argument = ["--", file] if file is not None and name in _AS_ARGUMENT else []
+            options += (
+                [f"{flag}={value}"] if value and not (asked.file and flag == "--plan-id") else []
+            )
+        options += [f"--param={name}={value}" for name, value in self.params.items()]
+        words = ["--no-input", *asked.words, *options, "--", *arguments]
         with heard() as said:
             try:
-                code = cli.main(
-                    ["--no-input", name, *options, *argument],
-                    prog_name="holdfast",
-                    standalone_mode=False,
-                )
+                code = cli.main(words, prog_name="holdfast", standalone_mode=False)
             except click.ClickException as error:
                 raise UsageError(error.format_message()) from error
         return (code if isinstance(code, int) else 0), said

@@ -22,6 +22,7 @@ LONGEST_ID = 256  # characters
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
 BUSY = -32000
 
 # Strings are stepped over whole. An open one goes to the end: looking for its end again would take for ever.
@@ -33,7 +34,7 @@ Id = str | int
 Message = Mapping[str, Json]
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818 - an answer, not a fault of ours
     """A frame that is no request, notification or answer, and what its sender is told."""
 
     def __init__(self, code: int, message: str, request: Id | None = None) -> None:

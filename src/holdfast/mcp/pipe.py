@@ -16,7 +16,7 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server import Server
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
+from mcp.types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from holdfast.mcp.frames import (
@@ -106,12 +106,9 @@ class Pipe:
             if not line.strip():
                 return
             message = read_frame(line)
+            checked = _typed(message)
             admit(self._open, message)
-            checked = jsonrpc_message_adapter.validate_python(message, by_name=False)
         except Refused as refused:
-            await self._write(json.dumps(refused.answer()))
-        except ValidationError:
-            refused = Refused(INVALID_REQUEST, "the frame is no message of JSON-RPC", id_of(message))
             await self._write(json.dumps(refused.answer()))
         else:
             await self._inbox.send(SessionMessage(checked))
@@ -124,8 +121,17 @@ class Pipe:
                 await self._inbox.aclose()
 
 
+def _typed(message: Message) -> JSONRPCMessage:
+    """A message as the library has it."""
+    try:
+        return jsonrpc_message_adapter.validate_python(message, by_name=False)
+    except ValidationError as error:
+        words = "the frame is no message of JSON-RPC"
+        raise Refused(INVALID_REQUEST, words, id_of(message)) from error
+
+
 def admit(opened: set[Id], message: Message) -> None:
-    """Note a request as open; raises Refused if it cannot be told from one that is, or if there are too many."""
+    """Note a request as open; Refused if it cannot be told from one that is, or if there are too many."""
     if message.get("method") == "notifications/cancelled":
         params = message.get("params")
         gone = id_of({"id": _at(params, "requestId")})

@@ -62,8 +62,8 @@ class Previews:
 def plan_preview(desk: Desk, previews: Previews, given: Given) -> Answer:
     """Look ahead; nothing is run, created or written."""
     text, select = given.maybe("plan") or "", given.texts("select")
-    with desk.here() as where:
-        where, loaded = asked_plan(where, text)
+    with desk.here() as here:
+        where, loaded = asked_plan(here, text)
         options = Options(select=selected_steps(where, loaded, select, ()))
         seen = looked(where, loaded, options, against=given.maybe("against"), follows=False)
         cursor = given.maybe("cursor")
@@ -84,8 +84,8 @@ def asked_plan(where: Place, text: str) -> tuple[Place, Loaded]:
 
 def changed_since(desk: Desk, shown: Shown) -> str:
     """What is other now than it was in a preview, in words."""
-    with desk.here() as where:
-        where, loaded = asked_plan(where, shown.text)
+    with desk.here() as here:
+        where, loaded = asked_plan(here, shown.text)
         options = Options(select=selected_steps(where, loaded, shown.select, ()))
         now = looked(where, loaded, options, follows=False)
         told = differences(shown.data(), json.loads(json.dumps(preview_json(now.ahead))))

@@ -31,6 +31,7 @@ class Moment:
 
     seq: int
     goes_on: bool
+    asks: bool  # it rests, and waits for a person
     done: int
     steps: int
     words: str
@@ -45,7 +46,8 @@ def moment(desk: Desk, run: str | None) -> Moment:
             goes_on = Onlooker(store, state).goes_on
             words = headline(state, wire.now_ms(), driven=goes_on)
             done = state.counts["done"] + state.counts["reused"]
-            return Moment(state.seq, goes_on, done, len(state.steps), words)
+            asks = state.status == "waiting" and not answered_in(store, state)
+            return Moment(state.seq, goes_on, asks, done, len(state.steps), words)
         finally:
             store.close()
 
@@ -83,9 +85,7 @@ def _answer(store: Store, state: State, where: Place, given: Given) -> Answer:
     return Answer([plain(line) for line in lines], data, following, for_people)
 
 
-def _steps(
-    store: Store, state: State, told: Mapping[str, Json], since: float | None
-) -> list[Json]:
+def _steps(store: Store, state: State, told: Mapping[str, Json], since: float | None) -> list[Json]:
     """The steps that want attention; of a run that was looked at before, those that changed since."""
     rows = cast("Mapping[str, Mapping[str, Json]]", told["steps"])
     names = [name for name in rows if rows[name]["state"] in _OPEN or len(rows) <= _FEW]

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from mcp.types import Tool, ToolAnnotations
 
+from holdfast.cli.ledger import PARTS as LEDGER
 from holdfast.mcp.acting import ledger_add, run_control, run_start
 from holdfast.mcp.answer import Answer
+from holdfast.mcp.asking import diff, ledger_query, why
 from holdfast.mcp.desk import Desk
 from holdfast.mcp.given import CURSOR, SELECT, TEXT, Given, described, schema
+from holdfast.mcp.people import answered, question
 from holdfast.mcp.previews import Previews, plan_preview
+from holdfast.mcp.reading import PARTS, step_read
 from holdfast.mcp.statuses import WAIT, run_status
 from holdfast.model.digest import Json
 
@@ -34,6 +38,7 @@ class Offer:
     acts: bool = False
     idempotent: bool = False
     outside: bool = False
+    after: str = "run_status"  # what to look at if it cannot be done
 
     def tool(self) -> Tool:
         """As a client is told of it."""
@@ -71,6 +76,7 @@ OFFERS = (
             cursor=CURSOR,
         ),
         plan_preview,
+        after="plan_preview",
     ),
     Offer(
         "run_start",
@@ -89,6 +95,7 @@ OFFERS = (
         run_start,
         acts=True,
         outside=True,
+        after="plan_preview",
     ),
     Offer(
         "run_status",
@@ -108,12 +115,13 @@ OFFERS = (
             cursor=CURSOR,
         ),
         lambda desk, _, given: run_status(desk, given),
+        after="plan_preview",
     ),
     Offer(
         "run_control",
         "Resume, pause, stop or retry",
-        "resume: go on with a run that rests or whose engine died. pause: stop after the running steps. stop: "
-        "stop now. retry: try a failed step again. What is done stays done.",
+        "resume: go on with a run that rests or whose engine died. pause: stop after the running steps. "
+        "stop: stop now. retry: try a failed step again. What is done stays done.",
         schema(
             ("run_id", "action"),
             run_id=RUN,
@@ -124,6 +132,59 @@ OFFERS = (
         lambda desk, _, given: run_control(desk, given),
         acts=True,
         outside=True,
+    ),
+    Offer(
+        "step_read",
+        "Read a step",
+        "What a step made (result), how its attempts ended (attempts), what its guards refused (guards), "
+        "what it wrote (logs), or why it ran (why). Long ones come in slices.",
+        schema(
+            ("ref", "part"),
+            ref=described("STEP, STEP@ATTEMPT, or the digest of an artifact.", **TEXT),
+            part={"enum": list(PARTS)},
+            run_id=RUN,
+            cursor=CURSOR,
+        ),
+        lambda desk, _, given: step_read(desk, given),
+    ),
+    Offer(
+        "why",
+        "Why a step runs",
+        "Why a step would run or be reused now, with what changed; with run_id, why it did in that run.",
+        schema(
+            ("step",),
+            step=described("The step.", **TEXT),
+            run_id=RUN,
+            against=described("Compare with how it was in this run.", **TEXT),
+        ),
+        lambda desk, _, given: why(desk, given),
+    ),
+    Offer(
+        "diff",
+        "What differs",
+        "What differs between two runs (@-1, @), plan files, git commits (plans only) or attempts (STEP@1, "
+        "STEP@2); without b, between a and how things are now.",
+        schema(
+            ("a",),
+            a=described("One side.", **TEXT),
+            b=described("The other side.", **TEXT),
+            what={"enum": ["summary", "plan", "outputs", "time", "cost"]},
+            cursor=CURSOR,
+        ),
+        lambda desk, _, given: diff(desk, given),
+    ),
+    Offer(
+        "ledger_query",
+        "What was learned",
+        "What a run has learned: evidence, open questions, artifacts, gaps, hypotheses, handoffs.",
+        schema(
+            kind={"enum": list(LEDGER)},
+            open_only=described("Only questions and gaps that are open.", type="boolean"),
+            text=described("Only entries with this in them.", **TEXT),
+            run_id=RUN,
+            cursor=CURSOR,
+        ),
+        lambda desk, _, given: ledger_query(desk, given),
     ),
     Offer(
         "ledger_add",
@@ -141,6 +202,19 @@ OFFERS = (
             ),
         ),
         lambda desk, _, given: ledger_add(desk, given),
+        acts=True,
+        idempotent=True,
+    ),
+    Offer(
+        "approval_request_human",
+        "Ask a person",
+        "Show the person what a step waits for, with the command that decides it. You cannot answer it, and "
+        "no tool can: the person does.",
+        schema(
+            ("approval_id",),
+            approval_id=described("The id of the approval, from run_status.", **TEXT),
+        ),
+        lambda desk, _, given: answered(question(desk, given), ""),
         acts=True,
         idempotent=True,
     ),
