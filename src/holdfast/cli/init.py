@@ -8,10 +8,18 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import click
 
 from holdfast.cli import templates
+from holdfast.cli.agentfiles import (
+    Change,
+    agents_named,
+    changes_for,
+    install_lines,
+    write_changes,
+)
 from holdfast.cli.place import PLAN_NAMES, json_option
 from holdfast.cli.say import out, out_json
 from holdfast.cli.templating import can_ask, found, with_params
@@ -27,7 +35,8 @@ _SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 
 
 @click.command(
-    epilog="\b\nExample:\n  holdfast init\n  holdfast init notes --template python --name notes"
+    epilog="\b\nExample:\n  holdfast init\n  holdfast init notes --template python --name notes\n"
+    "  holdfast init --agents claude,cursor,codex"
 )
 @click.argument("directory", metavar="[DIR]", default=".")
 @click.option(
@@ -46,14 +55,29 @@ _SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
     help="A value for a param of the template; may be repeated.",
 )
 @click.option("--name", metavar="NAME", help="Name of the plan (default: the directory's).")
+@click.option(
+    "--agents",
+    metavar="LIST",
+    help="Let these coding agents use Holdfast here: claude,cursor,codex. With a plan that is there already, "
+    "only this is done.",
+)
 @json_option
 def init(
-    directory: str, template: str, name: str | None, params: tuple[str, ...], *, as_json: bool
+    directory: str,
+    template: str,
+    name: str | None,
+    params: tuple[str, ...],
+    agents: str | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Write a project that runs as it is: a plan, what it reads, a guard.
 
     No file is ever overwritten: if one is in the way, nothing is written at all.
     """
+    invited = _invited(directory, agents)
+    if invited is not None and _has_plan(directory):
+        return _tell_agents(directory, invited, as_json=as_json)
     title = _name(directory, name)
     chosen = found(template, os.getcwd())
     whole = with_params(chosen, _params(params), asks=can_ask() and not as_json)
@@ -62,6 +86,9 @@ def init(
     written = [*files, SCHEMA_PATH]
     if _ignore_store(directory):
         written.append(".gitignore")
+    if invited is not None:
+        write_changes(directory, invited.changes)
+        written += [one.path for one in invited.changes if one.how != "kept"]
     following = templates.NEXT.get(template, "plan")
     move = "" if directory == "." else f"cd {shlex.quote(directory)} && "
     if as_json:
@@ -79,7 +106,51 @@ def init(
     out(f"{title}: a project from the template '{template}'")
     for path in written:
         out(f"  {os.path.normpath(os.path.join(directory, path))}")
+    for line in invited.lines if invited is not None else ():
+        out(line)
     out(f"next: {move}holdfast {following}")
+    return 0
+
+
+class _Invited(NamedTuple):
+    """Agents that shall use Holdfast here: what their files become, and how they are told elsewhere."""
+
+    changes: Sequence[Change]
+    lines: Sequence[str]
+
+
+def _invited(directory: str, given: str | None) -> _Invited | None:
+    """What becomes of the files of agents; errors in them are found before anything is written."""
+    if given is None:
+        return None
+    names = agents_named(given)
+    return _Invited(changes_for(directory, names), install_lines(names))
+
+
+def _has_plan(directory: str) -> bool:
+    return any(os.path.isfile(os.path.join(directory, name)) for name in PLAN_NAMES)
+
+
+def _tell_agents(directory: str, invited: _Invited, *, as_json: bool) -> int:
+    """Only the files of agents, beside a plan that is there."""
+    write_changes(directory, invited.changes)
+    if as_json:
+        out_json(
+            {
+                "schema": "holdfast.init/1",
+                "directory": directory,
+                "template": None,
+                "name": None,
+                "files": [one.path for one in invited.changes if one.how != "kept"],
+                "next": ["holdfast plan"],
+            }
+        )
+        return 0
+    for one in invited.changes:
+        out(f"  {one.how:<7} {os.path.normpath(os.path.join(directory, one.path))}")
+    for line in invited.lines:
+        out(line)
+    out("next: holdfast plan")
     return 0
 
 
