@@ -16,6 +16,7 @@ from holdfast.cli.again import out_next, words_now
 from holdfast.cli.place import Place, find_run
 from holdfast.cli.saved import Agreement
 from holdfast.cli.say import out, out_json, short, talk
+from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
 from holdfast.errors import StoreError, UsageError
 from holdfast.model.event import Agreed
@@ -46,10 +47,12 @@ def detach(where: Place, plan: Plan, key: str, given: Agreement, *, as_json: boo
     return _told(begun, run, as_json=as_json)
 
 
-def detach_on(where: Place, line: str, agreed: Agreed, *, as_json: bool) -> int:
-    """The same of a command that goes on with a run of a line, or tries a step of it again."""
+def detach_on(
+    where: Place, line: str, agreed: Agreed, left: State | None = None, *, as_json: bool
+) -> int:
+    """The same of a command that goes on with a run which was `left`, or tries a step of its line again."""
     begun = _begin(where, ["--yes", "--agreed", agreed])
-    run = _await_run(where, begun, lambda store: _driven(store, begun.process.pid))
+    run = _await_run(where, begun, lambda store: _driven(store, begun.process.pid, left))
     if run is None and begun.process.returncode in _CAME_SO_FAR:  # over before anybody looked
         with _reading(where) as store:
             run = None if store is None else find_run(store, None, line)
@@ -137,7 +140,13 @@ def _opened(store: Store, plan: Plan, key: str) -> RunId | None:
     return None
 
 
-def _driven(store: Store, pid: int) -> RunId | None:
-    """The run that a process drives; it is our child, so nobody else has its id."""
-    holders = (holder for _, _, holder in store.held())
-    return next((holder.run for holder in holders if holder.owner.pid == pid), None)
+def _driven(store: Store, pid: int, left: State | None) -> RunId | None:
+    """The run that a process goes on with; it is our child, so nobody else has its id.
+
+    Whoever looks next must not find the run as it was left.
+    """
+    for run in (holder.run for _, _, holder in store.held() if holder.owner.pid == pid):
+        before = left.seq if left is not None and left.run == run else 0
+        if run is not None and store.last(f"run:{run}") > before:
+            return run
+    return None

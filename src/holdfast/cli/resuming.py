@@ -124,7 +124,7 @@ def resume(
     _say_edited(where, state)
     agreed = told or consent_within(where, state, state.steps.keys() - left, manner)
     if detach:
-        return detach_on(where, state.line, agreed, as_json=bool(manner["as_json"]))
+        return detach_on(where, state.line, agreed, state, as_json=bool(manner["as_json"]))
     return drive(
         where,
         state.plan,
@@ -205,7 +205,7 @@ def retry(
         below = state.graph.below([step_id])
         agreed, raised = agree_again(where, state, below, manner, told)
         if detach:
-            return detach_on(where, state.line, agreed, as_json=bool(manner["as_json"]))
+            return detach_on(where, state.line, agreed, state, as_json=bool(manner["as_json"]))
         named = (step_id,)
         return drive(
             where,

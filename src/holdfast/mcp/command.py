@@ -16,7 +16,7 @@ from holdfast.model.digest import Json
 from holdfast.wire import STORE_NAME
 
 try:
-    from holdfast.mcp import door, pipe
+    from holdfast.mcp import pipe
     from holdfast.mcp.desk import Desk
     from holdfast.mcp.server import build
 except ModuleNotFoundError as error:
@@ -70,6 +70,8 @@ def mcp(
     if not by_http:
         asyncio.run(pipe.serve(server))
         return 0
+    from holdfast.mcp import door  # noqa: PLC0415 - brings a web server
+
     file = os.path.join(where.root, STORE_NAME, TOKEN)
     listening = door.bound(port)
     token = door.token_in(file, fresh=new_token)

@@ -35,6 +35,10 @@ from holdfast.model.digest import Json
 
 MOST_OPEN = 64  # requests that are not answered yet
 _PIECE = 64 * 1024
+_HEARD = frozenset(
+    f"notifications/{name}"
+    for name in ("initialized", "cancelled", "progress", "roots/list_changed")
+)
 Inbox = MemoryObjectSendStream[SessionMessage | Exception]
 Outbox = MemoryObjectReceiveStream[SessionMessage]
 
@@ -78,8 +82,8 @@ class Pipe:
 
         def read() -> None:
             try:
-                for line in lines(self._source):
-                    asyncio.run_coroutine_threadsafe(self._take(line), loop).result()
+                for found in messages(self._source):
+                    asyncio.run_coroutine_threadsafe(self._take(found), loop).result()
             except (OSError, RuntimeError, asyncio.CancelledError):  # it ends, or we do
                 pass
             loop.call_soon_threadsafe(ended.set)
@@ -98,16 +102,13 @@ class Pipe:
                     self._open.discard(_same(message.id))
                 await self._write(message.model_dump_json(by_alias=True, exclude_unset=True))
 
-    async def _take(self, line: bytes | None) -> None:
-        """Pass a frame on, or answer it; None is one that was too long."""
+    async def _take(self, found: Message | Refused) -> None:
+        """Pass a message on, or answer what is none."""
         try:
-            if line is None:
-                raise too_long()
-            if not line.strip():
-                return
-            message = read_frame(line)
-            checked = _typed(message)
-            admit(self._open, message)
+            if isinstance(found, Refused):
+                raise found
+            checked = _typed(found)
+            admit(self._open, found)
         except Refused as refused:
             await self._write(json.dumps(refused.answer()))
         else:
@@ -154,6 +155,23 @@ def _at(value: Json, name: str) -> Json:
 def _same(found: Id) -> Id:
     """Ids that a client may mean the same by: 7 and "7"."""
     return int(found) if isinstance(found, str) and found.isdecimal() and found.isascii() else found
+
+
+def messages(source: int) -> Iterator[Message | Refused]:
+    """What comes in, frame by frame; news that nobody here listens to are left out."""
+    for line in lines(source):
+        try:
+            if line is None:
+                raise too_long()
+            if not line.strip():
+                continue
+            found = read_frame(line)
+        except Refused as refused:
+            yield refused
+            continue
+        method = found.get("method")
+        if is_request(found) or method is None or method in _HEARD:
+            yield found
 
 
 def lines(source: int) -> Iterator[bytes | None]:

@@ -47,8 +47,8 @@ PAUSE = 0.5  # seconds between looks at a run that somebody waits for
 INSTRUCTIONS = (
     "Holdfast runs plans of guarded steps and keeps every accepted result. Preview first (plan_preview), "
     "then start what you saw (run_start with its plan_hash), then wait (run_status with wait_s). why says "
-    "why a step runs or is reused. What waits for a person is decided by a person alone: approval_request_human "
-    "shows it to them. Every answer says what to do next."
+    "why a step runs or is reused. What waits for a person is decided by a person alone: "
+    "approval_request_human shows it to them. Every answer says what to do next."
 )
 
 
