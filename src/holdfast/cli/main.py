@@ -189,7 +189,7 @@ SHORT = {
     "conflicts": "Show what could not all stand, and how it was settled.",
     "agents": "Show the agents that are known, with their contracts.",
     "checkpoint": "Write down where a run stands, list what was written.",
-    "mcp": "Serve agents: preview, run, explain, over the Model Context Protocol.",
+    "mcp": "Serve agents over MCP: preview, run, wait, explain.",
     "export": "Write a run, or the whole store, into one file.",
     "import": "Add an exported run, restore a back-up, take in a plan.",
     "push": "Bring ended runs into another store, to be reused there.",
