@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from shlex import quote
+from typing import NamedTuple
 
 import click
 
 from holdfast import wire
 from holdfast.cli.again import again, out_next
 from holdfast.cli.pieces import Contents, Piece, pieces
-from holdfast.cli.place import file_option, json_option, place, place_options
+from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_edit, out_json, seconds, short
 from holdfast.cli.sides import Attempt, Side, attempt, now, side
 from holdfast.cli.view import view
@@ -102,8 +104,25 @@ def diff(
     A and B are runs (@ is the last, @-1 the one before, or an id), plan files, versions of a plan by their
     digest, git commits (plans only), or two attempts (STEP@1 STEP@2). What is equal is not shown.
     """
-    where = place(plan, store, plan_id)
     wanted = Wanted(plans, outputs, times, costs, full, frozenset(map(StepId, steps)))
+    found = compared(place(plan, store, plan_id), before, after, wanted)
+    if as_json:
+        out_json(found.data)
+    else:
+        found.say()
+    return 1 if exit_code and found.differs else 0
+
+
+class Compared(NamedTuple):
+    """What differs: whether anything does, all of it for programs, and how people are told."""
+
+    differs: bool
+    data: dict[str, Json]
+    say: Callable[[], None]
+
+
+def compared(where: Place, before: str, after: str | None, wanted: Wanted) -> Compared:
+    """Compare two runs, plans or attempts; without `after`, one of them with how things are now."""
     with_store = where.open(readonly=True) if where.exists() else None
     try:
         first = attempt(with_store, before, where.line())
@@ -111,19 +130,15 @@ def diff(
             second = attempt(with_store, after or f"{first.step}@{first.number + 1}", where.line())
             if second is None:
                 raise UsageError(f"'{before}' is an attempt and '{after}' is not")
-            differs = _attempts(with_store, first, second, full=full, as_json=as_json)
-            return 1 if exit_code and differs else 0
+            return _attempts(with_store, first, second, full=wanted.full)
         old = side(where, with_store, before)
         new = side(where, with_store, after) if after else now(where, with_store, old)
         found = _difference(with_store or wire.empty_store(), old, new, wanted)
     finally:
         if with_store is not None:
             with_store.close()
-    if as_json:
-        out_json(_as_json(found))
-    else:
-        _print(found, wanted, (before, after))
-    return 1 if exit_code and not found.is_empty else 0
+    say = partial(_print, found, wanted, (before, after))
+    return Compared(not found.is_empty, _as_json(found), say)
 
 
 def _difference(store: Store, old: Side, new: Side, wanted: Wanted) -> Difference:
@@ -419,21 +434,21 @@ def _print_costs(costs: dict[StepId, tuple[int, int]], *, whole: bool) -> None:
 # --- attempts -------------------------------------------------------------------------------------
 
 
-def _attempts(store: Store, first: Attempt, second: Attempt, *, full: bool, as_json: bool) -> bool:
-    """Compare what two attempts made, with what was said of the first; whether they differ."""
+def _attempts(store: Store, first: Attempt, second: Attempt, *, full: bool) -> Compared:
+    """Compare what two attempts made, with what was said of the first."""
     contents = (Contents(store), Contents(store))
     found = pieces(first.step, first.files, second.files, contents, (first.name, second.name))
-    if as_json:
-        out_json(
-            {
-                "schema": "holdfast.diff/1",
-                "a": _attempt_json(first),
-                "b": _attempt_json(second),
-                "equal": not found,
-                "outputs": [_piece_json(piece) for piece in found],
-            }
-        )
-        return bool(found)
+    data: dict[str, Json] = {
+        "schema": "holdfast.diff/1",
+        "a": _attempt_json(first),
+        "b": _attempt_json(second),
+        "equal": not found,
+        "outputs": [_piece_json(piece) for piece in found],
+    }
+    return Compared(bool(found), data, partial(_print_attempts, first, second, found, full=full))
+
+
+def _print_attempts(first: Attempt, second: Attempt, found: Sequence[Piece], *, full: bool) -> None:
     _say(f"{first.name} → {second.name} of {short(first.run)}")
     for item in (first, second):
         by = f" by '{item.guard}'" if item.guard else ""
@@ -447,7 +462,6 @@ def _attempts(store: Store, first: Attempt, second: Attempt, *, full: bool, as_j
     for piece in found:
         _say(f"  ~ {piece.name}: {piece.words()}")
         _print_piece(piece, full=full)
-    return bool(found)
 
 
 def _attempt_json(item: Attempt) -> dict[str, Json]:

@@ -8,10 +8,18 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 import click
 
 from holdfast.cli import templates
+from holdfast.cli.agentfiles import (
+    Change,
+    agents_named,
+    changes_for,
+    install_lines,
+    write_changes,
+)
 from holdfast.cli.ciwrite import SYSTEMS, ci_files
 from holdfast.cli.place import PLAN_NAMES, json_option
 from holdfast.cli.say import out, out_json
@@ -30,7 +38,7 @@ _SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 
 @click.command(
     epilog="\b\nExample:\n  holdfast init\n  holdfast init notes --template python --name notes\n"
-    "  holdfast init --ci github"
+    "  holdfast init --ci github\n  holdfast init --agents claude,cursor,codex"
 )
 @click.argument("directory", metavar="[DIR]", default=".")
 @click.option(
@@ -55,6 +63,12 @@ _SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
     type=click.Choice(SYSTEMS),
     help="Write a workflow for this CI too; beside a plan that is there, nothing but that.",
 )
+@click.option(
+    "--agents",
+    metavar="LIST",
+    help="Let these coding agents use Holdfast here: claude,cursor,codex. With a plan that is there already, "
+    "only this is done.",
+)
 @json_option
 def init(
     directory: str,
@@ -62,6 +76,7 @@ def init(
     name: str | None,
     params: tuple[str, ...],
     system: str | None,
+    agents: str | None,
     *,
     as_json: bool,
 ) -> int:
@@ -69,12 +84,13 @@ def init(
 
     No file is ever overwritten: if one is in the way, nothing is written at all.
     """
-    title = _name(directory, name)
-    workflow = ci_files(system, directory)
-    has_plan = any(os.path.isfile(os.path.join(directory, one)) for one in PLAN_NAMES)
-    if system is not None and has_plan:
+    invited, workflow = _invited(directory, agents), ci_files(system, directory)
+    if (invited is not None or system is not None) and _has_plan(directory):
         write_files(directory, workflow)
-        return _say_workflow(directory, [*workflow], as_json=as_json)
+        if invited is None:
+            return _say_workflow(directory, [*workflow], as_json=as_json)
+        return _tell_agents(directory, invited, [*workflow], as_json=as_json)
+    title = _name(directory, name)
     chosen = found(template, os.getcwd())
     whole = with_params(chosen, _params(params), asks=can_ask() and not as_json)
     files = {**named(whole, title), **workflow}
@@ -82,6 +98,9 @@ def init(
     written = [*files, SCHEMA_PATH]
     if _ignore_store(directory):
         written.append(".gitignore")
+    if invited is not None:
+        write_changes(directory, invited.changes)
+        written += [one.path for one in invited.changes if one.how != "kept"]
     following = templates.NEXT.get(template, "plan")
     move = "" if directory == "." else f"cd {shlex.quote(directory)} && "
     if as_json:
@@ -99,6 +118,8 @@ def init(
     out(f"{title}: a project from the template '{template}'")
     for path in written:
         out(f"  {os.path.normpath(os.path.join(directory, path))}")
+    for line in invited.lines if invited is not None else ():
+        out(line)
     out(f"next: {move}holdfast {following}")
     return 0
 
@@ -113,6 +134,52 @@ def _say_workflow(directory: str, written: list[str], *, as_json: bool) -> int:
     for path in places:
         out(f"  {path}")
     out(f"next: {following}")
+    return 0
+
+
+class _Invited(NamedTuple):
+    """Agents that shall use Holdfast here: what their files become, and how they are told elsewhere."""
+
+    changes: Sequence[Change]
+    lines: Sequence[str]
+
+
+def _invited(directory: str, given: str | None) -> _Invited | None:
+    """What becomes of the files of agents; errors in them are found before anything is written."""
+    if given is None:
+        return None
+    names = agents_named(given)
+    return _Invited(changes_for(directory, names), install_lines(names))
+
+
+def _has_plan(directory: str) -> bool:
+    return any(os.path.isfile(os.path.join(directory, name)) for name in PLAN_NAMES)
+
+
+def _tell_agents(
+    directory: str, invited: _Invited, written: Sequence[str], *, as_json: bool
+) -> int:
+    """Only the files of agents, and what else was written, beside a plan that is there."""
+    write_changes(directory, invited.changes)
+    if as_json:
+        out_json(
+            {
+                "schema": "holdfast.init/1",
+                "directory": directory,
+                "template": None,
+                "name": None,
+                "files": [*written, *(one.path for one in invited.changes if one.how != "kept")],
+                "next": ["holdfast plan"],
+            }
+        )
+        return 0
+    for path in written:
+        out(f"  {os.path.normpath(os.path.join(directory, path))}")
+    for one in invited.changes:
+        out(f"  {one.how:<7} {os.path.normpath(os.path.join(directory, one.path))}")
+    for line in invited.lines:
+        out(line)
+    out("next: holdfast plan")
     return 0
 
 

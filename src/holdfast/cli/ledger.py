@@ -139,7 +139,7 @@ def show_ledger(
         out_json({"schema": "holdfast.ledger/1", "run": run, **whole})
         return 0
     told = [*_lines(one, certain)]
-    for line in told or [_nothing(found, part, step, unanswered=unanswered)]:
+    for line in told or [nothing_words(found, part, step, unanswered=unanswered)]:
         out(line)
     if stale:
         out(f"steps that were told what is contested, or stands on it ({len(stale)})")
@@ -187,9 +187,28 @@ def entry_of(found: Ledger, name: str, said: Sequence[Said]) -> One:
 
 def _lines(one: One, certain: Certain) -> Iterable[str]:
     """The ledger as text, a part after the other; of one entry also if it counts no more."""
+    written = rows_of(one, certain)
+    for name in PARTS:
+        if rows := written[name]:
+            yield f"{name} ({len(rows)})"
+        for row in rows:
+            yield f"  {row}"
+    if one.gone:
+        yield f"{_GONE}: {TOLD_ELSE}, so it counts no more"
+
+
+def rows_of(one: One, certain: Certain) -> dict[Part, list[str]]:
+    """Each entry in words, with the step that it comes from."""
+    return {
+        part: [text + ("" if who is None else _from([who])) for who, text in rows]
+        for part, rows in _written(one, certain).items()
+    }
+
+
+def _written(one: One, certain: Certain) -> dict[Part, list[_Row]]:
     shown, gone = one
     earlier = shown.superseded if gone else ()
-    written: dict[Part, list[_Row]] = {
+    return {
         "evidence": [(e.step, _finding(e, certain, gone)) for e in shown.evidence],
         "uncertain": [(None, _question(q, gone)) for q in shown.uncertainties],
         "artifacts": [(a.step, _artifact(a, gone)) for a in shown.artifacts],
@@ -212,16 +231,9 @@ def _lines(one: One, certain: Certain) -> Iterable[str]:
             for told in ones
         ],
     }
-    for name in PARTS:
-        if rows := written[name]:
-            yield f"{name} ({len(rows)})"
-        for who, text in rows:
-            yield f"  {text}" + ("" if who is None else _from([who]))
-    if gone:
-        yield f"{_GONE}: {TOLD_ELSE}, so it counts no more"
 
 
-def _nothing(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> str:
+def nothing_words(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> str:
     """Why no line is shown: nothing was told at all, or nothing of what was asked for."""
     told = (found.evidence, found.uncertainties, found.gaps, found.hypotheses, found.handoffs)
     if not any(told):  # an artifact comes with a handoff

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from holdfast.cli.again import mend
+from holdfast.cli.again import keep_words, mend
 from holdfast.cli.options import choose, share, shared_options
 from holdfast.cli.view import view
 from holdfast.errors import HoldfastError, PlanError
@@ -74,6 +74,7 @@ COMMANDS = {
     "verify": "holdfast.cli.maintain:verify",
     "rebuild": "holdfast.cli.maintain:rebuild",
     "schema": "holdfast.cli.schema:schema",
+    "mcp": "holdfast.mcp.command:mcp",
     "edit": "holdfast.cli.edit:edit",
     "work": "holdfast.cli.work:work",
     "tickets": "holdfast.cli.tickets:tickets",
@@ -127,6 +128,7 @@ PANELS = {
     ),
     "Hands": ("work", "tickets", "edit", "code", "bench"),
     "Connect": (
+        "mcp",
         "export",
         "import",
         "push",
@@ -191,6 +193,7 @@ SHORT = {
     "conflicts": "Show what could not all stand, and how it was settled.",
     "agents": "Show the agents that are known, with their contracts.",
     "checkpoint": "Write down where a run stands, list what was written.",
+    "mcp": "Serve agents over MCP: preview, run, wait, explain.",
     "export": "Write a run, or the whole store, into one file.",
     "import": "Add an exported run, restore a back-up, take in a plan.",
     "ci": "Tell a CI of a run: summary, annotations, JUnit; its cache key.",
@@ -246,6 +249,11 @@ class Commands(click.Group):
 
             equip(found)
         return share(found)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the words as they were said: a run in the background is begun with them again."""
+        keep_words(ctx, args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; what is wrong with a plan is shown as wide as things are shown."""

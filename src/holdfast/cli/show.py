@@ -90,6 +90,13 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
     if as_json:
         out_json(run_told(store, state, where.file))
         return
+    print_lines(run_lines(store, state, where, every=every, voice=view().mode == "a11y"))
+
+
+def run_lines(
+    store: Store, state: State, where: Place, *, every: bool = False, voice: bool = False
+) -> list[str]:
+    """Where a run stands, on one screen; its last line says what to do next."""
     imported = any(row.run == state.run and row.imported for row in store.runs(imported=True))
     if not imported:
         keep_line(where, state.line)
@@ -99,7 +106,6 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
     words |= waiting_since(store, state) | doubted(store, state)
     answered = answered_in(store, state)
     answered |= {REPLAN: "settled"} if is_settled(store, state) else {}
-    voice = view().mode == "a11y"
     lines = status_lines(
         state,
         now,
@@ -123,7 +129,7 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
         lines[-1] = again(
             f"next: holdfast accept STEP --from {short(state.run)}    holdfast history"
         )
-    print_lines(lines)
+    return lines
 
 
 def _one_of(first: str | None, second: str | None) -> str | None:
@@ -340,14 +346,22 @@ def _print_bytes(pieces: Iterator[bytes]) -> None:
 
 
 def _print_manifest(content: bytes) -> None:
+    for line in manifest_lines(content):
+        out(line)
+
+
+def manifest_lines(content: bytes) -> list[str]:
     """The files of an artifact; IntegrityError if it is none of several files."""
     entries, changes = tree_entries(content), changes_in(content)
-    for entry in entries:
-        mode = "755" if entry.executable else "644"
-        out(f"{mode} {entry.digest[:12]} {entry.size:>9} {one_line(entry.path)}")
-    for change in changes:
-        if change.digest is None:
-            out(f"gone {(change.base or '')[:12]} {'-':>9} {one_line(change.path)}")
+    modes = ["755" if entry.executable else "644" for entry in entries]
+    return [
+        f"{mode} {entry.digest[:12]} {entry.size:>9} {one_line(entry.path)}"
+        for mode, entry in zip(modes, entries, strict=True)
+    ] + [
+        f"gone {(change.base or '')[:12]} {'-':>9} {one_line(change.path)}"
+        for change in changes
+        if change.digest is None
+    ]
 
 
 @click.command(
