@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast.errors import UsageError
-from holdfast.web import live, run, runs
+from holdfast.web import drawer, live, run, runs
 from holdfast.web.door import Door, Keys
 from holdfast.web.look import Look
 from holdfast.web.screens import Desk, page
@@ -76,6 +76,7 @@ def routes() -> list[BaseRoute]:
     return [
         *runs.ROUTES,
         *run.ROUTES,
+        *drawer.ROUTES,
         *live.ROUTES,
         Mount("/static", StaticFiles(directory=static)),
     ]
