@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast.errors import UsageError
-from holdfast.web import drawer, live, run, runs
+from holdfast.web import doing, drawer, inbox, live, run, runs
 from holdfast.web.door import Door, Keys
 from holdfast.web.look import Look
 from holdfast.web.screens import Desk, page
@@ -77,6 +77,8 @@ def routes() -> list[BaseRoute]:
         *runs.ROUTES,
         *run.ROUTES,
         *drawer.ROUTES,
+        *doing.ROUTES,
+        *inbox.ROUTES,
         *live.ROUTES,
         Mount("/static", StaticFiles(directory=static)),
     ]
