@@ -174,7 +174,13 @@ def test_a_no_needs_a_reason_and_a_yes_can_be_taken_back(
     )
     assert project.run().code == 3
     found = site()
+    project.plan(
+        {"late": {"shell": project.sh(), "approve": "always"}}, file="late.yaml", name="late"
+    )
     page = visit.open(found, "/approvals")
+    expect(page.locator("[data-card]")).to_have_count(2)
+    assert project.run("late.yaml").code == 3
+    expect(page.locator("[data-card]")).to_have_count(3)
     one, two = (page.locator("[data-card]", has_text=f"{name} waits") for name in ("one", "two"))
     one.locator("select").select_option("content")
     _press(one, "Approve")
@@ -191,7 +197,7 @@ def test_a_no_needs_a_reason_and_a_yes_can_be_taken_back(
     _press(row, "take back")
     expect(row).to_contain_text("one: revoked")
     states = [one["state"] for one in project.ok("approvals", "--all", "--json").json["approvals"]]
-    assert sorted(states) == ["rejected", "revoked"]
+    assert sorted(states) == ["rejected", "revoked"], states
     visit.clean(found)
 
 

@@ -57,13 +57,18 @@
       take(news.html);
       document.dispatchEvent(new CustomEvent("holdfast:news", { detail: { seq: event.lastEventId, ...news } }));
       if (news.words) speak(news.words, news.over);
-      if (news.whole) again();
+      if (news.whole || (news.html && inbox())) again();
     });
+  }
+  // Cards are renewed unless somebody is about to answer one, or reads what came of an answer.
+  function inbox() {
+    const busy = document.activeElement?.closest("form") || document.querySelector("main .said");
+    return document.querySelector("[data-inbox]") && !busy;
   }
   function again() {
     const list = document.querySelector("[data-list]");
     if (list) window.htmx.ajax("GET", list.dataset.list, { target: "#list", swap: "outerHTML" });
-    else if (document.querySelector("table.runs, p[data-live]")) window.htmx.ajax("GET", location.pathname + location.search, { target: "#main", swap: "innerHTML" });
+    else if (document.querySelector("table.runs, p[data-live], [data-inbox]")) window.htmx.ajax("GET", location.pathname + location.search, { target: "#main", swap: "innerHTML" });
   }
 
   // --- keys ---
