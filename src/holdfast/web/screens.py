@@ -159,6 +159,7 @@ def _environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_shown,
+        auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
     )
