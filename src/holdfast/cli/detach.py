@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from holdfast.cli.again import out_next, words_now
 from holdfast.cli.place import Place, find_run
@@ -29,11 +29,17 @@ _PAUSE = 0.05
 _DONE = ("--detach", "--replan", "--fresh")  # what was asked for once
 
 
-class _Begun(NamedTuple):
-    """A process of its own, and where what it says goes to."""
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A command in a process of its own, and the file with what it says."""
 
     process: subprocess.Popen[bytes]
     log: str
+
+    def lines(self) -> list[str]:
+        """What it said so far."""
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
 
 
 def detach(where: Place, plan: Plan, key: str, given: Agreement, *, as_json: bool) -> int:
@@ -42,7 +48,7 @@ def detach(where: Place, plan: Plan, key: str, given: Agreement, *, as_json: boo
     said = ["--key", key, "--yes", "--agreed", given.agreed]
     for seen in given.options.shown:
         said += ["--shown", seen.step, seen.digest]
-    begun = _begin(where, said)
+    begun = launch(where, _again(words_now(), said))
     run = _await_run(where, begun, lambda store: _opened(store, plan, key))
     return _told(begun, run, as_json=as_json)
 
@@ -51,7 +57,7 @@ def detach_on(
     where: Place, line: str, agreed: Agreed, left: State | None = None, *, as_json: bool
 ) -> int:
     """The same of a command that goes on with a run which was `left`, or tries a step of its line again."""
-    begun = _begin(where, ["--yes", "--agreed", agreed])
+    begun = launch(where, _again(words_now(), ["--yes", "--agreed", agreed]))
     run = _await_run(where, begun, lambda store: _driven(store, begun.process.pid, left))
     if run is None and begun.process.returncode in _CAME_SO_FAR:  # over before anybody looked
         with _reading(where) as store:
@@ -62,27 +68,27 @@ def detach_on(
 _CAME_SO_FAR = frozenset({0, 1, 3, 5, 8})  # a run came to an end or a rest
 
 
-def _begin(where: Place, said: Sequence[str]) -> _Begun:
+def launch(where: Place, words: Sequence[str]) -> Launched:
+    """Begin a command that outlives this process and has no terminal."""
     folder = os.path.join(where.location, "detached")
     os.makedirs(folder, exist_ok=True)
     log = os.path.join(folder, f"{uuid.uuid4()}.log")
     with open(log, "wb") as file:
-        process = subprocess.Popen(  # noqa: S603 - this very command
-            [sys.executable, "-m", "holdfast", *_again(words_now(), said)],
+        process = subprocess.Popen(  # noqa: S603 - this very program
+            [sys.executable, "-m", "holdfast", *words],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
             start_new_session=True,
         )
-    return _Begun(process, log)
+    return Launched(process, log)
 
 
-def _told(begun: _Begun, run: RunId | None, *, as_json: bool) -> int:
-    process, log = begun
+def _told(begun: Launched, run: RunId | None, *, as_json: bool) -> int:
+    process, log = begun.process, begun.log
     if run is None:
-        with open(log, encoding="utf-8", errors="replace") as file:
-            for line in file.read().splitlines():
-                talk(line)
+        for line in begun.lines():
+            talk(line)
         return process.returncode
     # Who goes on for long after this, like a server, must not leave it a zombie.
     threading.Thread(target=process.wait, daemon=True).start()
@@ -96,18 +102,26 @@ def _told(begun: _Begun, run: RunId | None, *, as_json: bool) -> int:
 
 def _again(arguments: Sequence[str], said: Sequence[str]) -> list[str]:
     """The same words without those that are done; who was asked has answered."""
-    words: list[str] = []
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    rest = iter(arguments[:end])
-    for word in rest:
-        if word == "-C":
-            next(rest, None)
-        elif word not in _DONE and not word.startswith("-C"):
-            words.append(word)
+    words = [word for word in standing_here(arguments[:end]) if word not in _DONE]
     return [*words, *said, *arguments[end:]]
 
 
-def _await_run(where: Place, begun: _Begun, found: Callable[[Store], RunId | None]) -> RunId | None:
+def standing_here(arguments: Sequence[str]) -> list[str]:
+    """The words of a command without the folder that it shall work in: this process is there already."""
+    words: list[str] = []
+    rest = iter(arguments)
+    for word in rest:
+        if word == "-C":
+            next(rest, None)
+        elif not word.startswith("-C"):
+            words.append(word)
+    return words
+
+
+def _await_run(
+    where: Place, begun: Launched, found: Callable[[Store], RunId | None]
+) -> RunId | None:
     """The run of a process, as soon as there is one; None if it ended without."""
     while True:
         ended = begun.process.poll() is not None

@@ -54,6 +54,7 @@ COMMANDS = {
     "checkpoint": "holdfast.cli.checkpoint:checkpoint",
     "conflicts": "holdfast.cli.conflicts:conflicts",
     "agents": "holdfast.cli.agents:agents",
+    "ui": "holdfast.web.command:ui",
     "export": "holdfast.cli.archive:export",
     "import": "holdfast.cli.archive:import_",
     "ci": "holdfast.cli.ci:ci",
@@ -128,6 +129,7 @@ PANELS = {
     ),
     "Hands": ("work", "tickets", "edit", "code", "bench"),
     "Connect": (
+        "ui",
         "mcp",
         "export",
         "import",
@@ -193,6 +195,7 @@ SHORT = {
     "conflicts": "Show what could not all stand, and how it was settled.",
     "agents": "Show the agents that are known, with their contracts.",
     "checkpoint": "Write down where a run stands, list what was written.",
+    "ui": "Show runs, steps and approvals in a browser, and act on them.",
     "mcp": "Serve agents over MCP: preview, run, wait, explain.",
     "export": "Write a run, or the whole store, into one file.",
     "import": "Add an exported run, restore a back-up, take in a plan.",
