@@ -54,6 +54,7 @@ COMMANDS = {
     "checkpoint": "holdfast.cli.checkpoint:checkpoint",
     "conflicts": "holdfast.cli.conflicts:conflicts",
     "agents": "holdfast.cli.agents:agents",
+    "ui": "holdfast.web.command:ui",
     "export": "holdfast.cli.archive:export",
     "import": "holdfast.cli.archive:import_",
     "push": "holdfast.cli.push:push",
@@ -125,6 +126,7 @@ PANELS = {
     ),
     "Hands": ("work", "tickets", "edit", "code", "bench"),
     "Connect": (
+        "ui",
         "export",
         "import",
         "push",
@@ -187,6 +189,7 @@ SHORT = {
     "conflicts": "Show what could not all stand, and how it was settled.",
     "agents": "Show the agents that are known, with their contracts.",
     "checkpoint": "Write down where a run stands, list what was written.",
+    "ui": "Show runs, steps and approvals in a browser, and act on them.",
     "export": "Write a run, or the whole store, into one file.",
     "import": "Add an exported run, restore a back-up, take in a plan.",
     "push": "Bring ended runs into another store, to be reused there.",
