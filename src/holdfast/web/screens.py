@@ -58,7 +58,11 @@ class Tab:
     path: str = ""
 
 
-TABS = (Tab("steps", "Steps"),)
+TABS = (
+    Tab("steps", "Steps"),
+    Tab("graph", "Graph", "/graph"),
+    Tab("timeline", "Timeline", "/timeline"),
+)
 SCREENS = (("/approvals", "Approvals"),)  # beside the runs, in the head of every page
 
 

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast.errors import UsageError
-from holdfast.web import live, run, runs
+from holdfast.web import graph, live, run, runs, timeline
 from holdfast.web.door import Door, Keys
 from holdfast.web.look import Look
 from holdfast.web.screens import Desk, page
@@ -77,6 +77,8 @@ def routes() -> list[BaseRoute]:
         *runs.ROUTES,
         *run.ROUTES,
         *live.ROUTES,
+        *graph.ROUTES,
+        *timeline.ROUTES,
         Mount("/static", StaticFiles(directory=static)),
     ]
 
