@@ -62,6 +62,8 @@ TABS = (
     Tab("steps", "Steps"),
     Tab("graph", "Graph", "/graph"),
     Tab("timeline", "Timeline", "/timeline"),
+    Tab("log", "Log", "/log"),
+    Tab("cost", "Cost", "/cost"),
 )
 SCREENS = (("/approvals", "Approvals"),)  # beside the runs, in the head of every page
 

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast.errors import UsageError
-from holdfast.web import graph, live, run, runs, timeline
+from holdfast.web import cost, graph, live, log, run, runs, timeline
 from holdfast.web.door import Door, Keys
 from holdfast.web.look import Look
 from holdfast.web.screens import Desk, page
@@ -79,6 +79,8 @@ def routes() -> list[BaseRoute]:
         *live.ROUTES,
         *graph.ROUTES,
         *timeline.ROUTES,
+        *cost.ROUTES,
+        *log.ROUTES,
         Mount("/static", StaticFiles(directory=static)),
     ]
 

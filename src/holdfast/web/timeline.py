@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ PAGE = 200  # rows on a page
 LEFT, ROW, THICK, TOP = 260, 22, 12, 40  # of the drawing: where time begins, how rows lie
 WIDE = 1260
 _LONGEST = 34
+_SECONDS = re.compile(r"\d{1,10}(\.\d{1,3})?")
 _TICKS = 6
 KINDS = {
     "": "steps that were worked on or waited",
@@ -308,7 +310,8 @@ def wanted_in(request: Request, asked: Asked) -> Wanted:
 
 
 def _ms(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() and len(text) < 13 else 0  # noqa: PLR2004
+    """Seconds of an address as milliseconds."""
+    return int(float(text) * 1000) if text and _SECONDS.fullmatch(text) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,8 +327,8 @@ class Links:
             "show": self.wanted.kind,
             "page": self.wanted.page if self.wanted.page > 1 else "",
             "open": "\n".join(self.wanted.opened),
-            "from": self.wanted.begin,
-            "to": self.wanted.end,
+            "from": self.wanted.begin / 1000 or "",
+            "to": self.wanted.end / 1000 or "",
             "step": self.asked.step,
         }
         return address(run_path(self.asked.run, PATH), **{**said, **other})
