@@ -65,7 +65,13 @@ TABS = (
     Tab("log", "Log", "/log"),
     Tab("cost", "Cost", "/cost"),
 )
-SCREENS = (("/approvals", "Approvals"),)  # beside the runs, in the head of every page
+SCREENS = (  # beside the runs, in the head of every page
+    ("/approvals", "Approvals"),
+    ("/ledger", "Ledger"),
+    ("/compare", "Compare"),
+    ("/plan", "Plan"),
+    ("/cost", "Cost"),
+)
 
 
 class Desk:

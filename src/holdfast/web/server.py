@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast.errors import UsageError
-from holdfast.web import cost, graph, live, log, run, runs, timeline
+from holdfast.web import compare, cost, graph, live, log, plan, run, runs, timeline
 from holdfast.web.door import Door, Keys
 from holdfast.web.look import Look
 from holdfast.web.screens import Desk, page
@@ -81,6 +81,8 @@ def routes() -> list[BaseRoute]:
         *timeline.ROUTES,
         *cost.ROUTES,
         *log.ROUTES,
+        *compare.ROUTES,
+        *plan.ROUTES,
         Mount("/static", StaticFiles(directory=static)),
     ]
 
