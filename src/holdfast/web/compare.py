@@ -21,7 +21,7 @@ from holdfast.errors import UsageError
 from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.web.look import Look
-from holdfast.web.screens import address, page, screen
+from holdfast.web.screens import address, number, page, screen
 
 PAGE = 100  # steps on a page
 _MEANT = re.compile(r"@(-\d{1,4})?|r-[0-9a-f-]{1,36}|[0-9a-f]{6,64}")
@@ -61,7 +61,7 @@ class Compared:
         return max(1, -(-self.known // PAGE))
 
 
-def compared(found: Difference, *, every: bool, number: int) -> Compared:
+def compared(found: Difference, *, every: bool, wanted: int) -> Compared:
     """The page that is asked for; with `every`, also what is equal."""
     changes = {change.step: change for change in found.plan.changed}
     outputs: dict[StepId, list[Piece]] = {}
@@ -70,7 +70,7 @@ def compared(found: Difference, *, every: bool, number: int) -> Compared:
     differing = {*found.plan.added, *found.plan.removed, *changes, *outputs, *_verdicts(found)}
     order = dict.fromkeys([*found.before.plan.steps, *found.after.plan.steps])
     shown = [step for step in order if every or step in differing]
-    first = min(max(0, number - 1) * PAGE, max(0, (len(shown) - 1) // PAGE * PAGE))
+    first = min(max(0, wanted - 1) * PAGE, max(0, (len(shown) - 1) // PAGE * PAGE))
     rows = [
         _changed(found, step, changes.get(step), outputs.get(step, ()), differing)
         for step in shown[first : first + PAGE]
@@ -165,12 +165,12 @@ def show(look: Look, request: Request) -> Response:
         if before.state and after.state and before.state.started_at > after.state.started_at:
             before, after, given = after, before, (given[1], given[0])
         every = request.query_params.get("all", "") == "1"
-        text = request.query_params.get("page", "")
-        number = int(text) if text.isdecimal() and len(text) < 8 else 1  # noqa: PLR2004
-        found = compared(difference(look.store, before, after, _ALL), every=every, number=number)
+        differing = difference(look.store, before, after, _ALL)
+        wanted = number(request.query_params.get("page"), 1)
+        found = compared(differing, every=every, wanted=wanted)
 
-        def turned(number: int) -> str:
-            return address("/compare", a=given[0], b=given[1], all=int(every), page=number)
+        def turned(wanted: int) -> str:
+            return address("/compare", a=given[0], b=given[1], all=int(every), page=wanted)
 
         values = {
             "found": found,

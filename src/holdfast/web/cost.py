@@ -14,8 +14,8 @@ from holdfast.core.state import State
 from holdfast.model.money import dollars
 from holdfast.model.plan import RunId
 from holdfast.web.look import Look
-from holdfast.web.run import asked_in, values_of
-from holdfast.web.screens import address, page, run_path, screen
+from holdfast.web.run import values_of
+from holdfast.web.screens import address, number, page, run_path, screen
 
 PAGE = 200  # rows on a page
 
@@ -52,10 +52,10 @@ class Shown:
         return self.first // PAGE + 1
 
 
-def shown(bill: Bill, now: int, number: int = 1, most: int = PAGE) -> Shown:
+def shown(bill: Bill, now: int, wanted: int = 1, most: int = PAGE) -> Shown:
     """A page of a bill as it is drawn."""
     table, known = table_of(bill, now), len(bill.rows)
-    first = min(max(0, number - 1) * most, max(0, (known - 1) // most * most))
+    first = min(max(0, wanted - 1) * most, max(0, (known - 1) // most * most))
     end = first + most
     rows = [*bill.rows.values()][first:end]
     top = max((row.cost + row.saved for row in bill.rows.values()), default=0)
@@ -90,11 +90,6 @@ def run_bill(look: Look, state: State, by: str) -> Bill:
     )
 
 
-def _number(request: Request) -> int:
-    text = request.query_params.get("page", "")
-    return int(text) if text.isdecimal() and len(text) < 8 else 1  # noqa: PLR2004
-
-
 def _by(request: Request, known: tuple[str, ...]) -> str:
     given = request.query_params.get("by", "")
     return given if given in known else known[0]
@@ -104,13 +99,14 @@ def show_run(look: Look, request: Request) -> Response:
     """What one run paid."""
     state = look.find(request.path_params["run"])
     with look.speaking(state.line):
-        asked, by = asked_in(request, state), _by(request, BY[:-1])
-        path = run_path(state.run, "/cost")
-        bill = shown(run_bill(look, state, by), look.now, _number(request))
+        by, path = _by(request, BY[:-1]), run_path(state.run, "/cost")
+        bill = shown(
+            run_bill(look, state, by), look.now, number(request.query_params.get("page"), 1)
+        )
         values = {
             "tab": "cost",
             **_values(bill, path, BY[:-1]),
-            **values_of(look, state, asked),
+            **values_of(look, request, state),
         }
         return page(look, request, "runcost.html", values)
 
@@ -120,14 +116,18 @@ def show_all(look: Look, request: Request) -> Response:
     every = request.query_params.get("all", "") == "1"
     with look.speaking():
         by, line = _by(request, BY), None if every else look.where.line()
-        bill = shown(bill_of(look.where, look.store, by, line), look.now, _number(request))
+        bill = shown(
+            bill_of(look.where, look.store, by, line),
+            look.now,
+            number(request.query_params.get("page"), 1),
+        )
         values = {**_values(bill, "/cost", BY), "line": line, "every": every}
         return page(look, request, "cost.html", values)
 
 
 def _values(bill: Shown, path: str, known: tuple[str, ...]) -> Mapping[str, object]:
-    def turned(number: int) -> str:
-        return address(path, by=bill.by, page=number)
+    def turned(wanted: int) -> str:
+        return address(path, by=bill.by, page=wanted)
 
     return {
         "bill": bill,

@@ -24,7 +24,7 @@ from holdfast.model.plan import StepId
 from holdfast.model.text import clean
 from holdfast.web.look import Look
 from holdfast.web.run import asked_in, values_of
-from holdfast.web.screens import address, page, run_path, screen
+from holdfast.web.screens import address, number, page, run_path, screen
 from holdfast.web.steps import mark_of
 
 PATH = "/graph"
@@ -225,17 +225,11 @@ def view_in(request: Request, state: State) -> View:
     focus, at = query.get("focus", ""), query.get("at", "")
     return View(
         at=at if at and step_named(at, state.steps) else "",
-        depth=_number(query.get("depth"), 0, _DEEPEST),
+        depth=min(_DEEPEST, number(query.get("depth"), 0)),
         focus=focus if focus and step_named(focus, state.steps) else "",
-        up=_number(query.get("up"), 2, MOST_AROUND),
-        down=_number(query.get("down"), 2, MOST_AROUND),
+        up=min(MOST_AROUND, number(query.get("up"), 2)),
+        down=min(MOST_AROUND, number(query.get("down"), 2)),
     )
-
-
-def _number(text: str | None, otherwise: int, most: int) -> int:
-    if text is None or not text.isdecimal() or len(text) > 3:  # noqa: PLR2004 - nobody means more
-        return otherwise
-    return min(int(text), most)
 
 
 def show(look: Look, request: Request) -> Response:
@@ -267,7 +261,7 @@ def show(look: Look, request: Request) -> Response:
             "view": view,
             "find": find,
             "there": where,
-            **values_of(look, state, asked),
+            **values_of(look, request, state),
         }
         return page(look, request, "graph.html", values)
 

@@ -1,4 +1,4 @@
-"""How to ask at the door for a way in: known to the server, and to a second `holdfast ui` of the same user."""
+"""How to ask for a way in: known to the door, and to a second `holdfast ui` of the same user."""
 
 OPEN = "/door/open"  # with a code, in a browser
 CODE = "/door/code"  # for another code

@@ -28,7 +28,7 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.web.look import Look
 from holdfast.web.run import Asked, strip_of
 from holdfast.web.runs import rows_of as run_rows
-from holdfast.web.screens import desk_of, rendered
+from holdfast.web.screens import desk_of, number, rendered
 from holdfast.web.steps import kept_tree, rows_of
 
 PAUSE = 0.3  # seconds between two looks at the journal
@@ -116,8 +116,8 @@ async def follow_run(request: Request) -> Response:
     """The events of one run."""
     desk = desk_of(request)
     state = await desk.do(lambda look: look.find(request.path_params["run"]))
-    given = request.headers.get("last-event-id") or request.query_params.get("after", "0")
-    after = int(given) if given.isdecimal() and len(given) < 16 else 0  # noqa: PLR2004
+    given = request.headers.get("last-event-id") or request.query_params.get("after")
+    after = number(given, 0)
     word = request.query_params.get("word", "")
 
     async def stream() -> AsyncIterator[ServerSentEvent]:

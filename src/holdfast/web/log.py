@@ -26,8 +26,8 @@ from holdfast.model.event import (
 from holdfast.model.items import step_named
 from holdfast.model.plan import StepId
 from holdfast.web.look import Look
-from holdfast.web.run import asked_in, values_of
-from holdfast.web.screens import address, page, run_path, screen
+from holdfast.web.run import values_of
+from holdfast.web.screens import address, number, page, run_path, screen
 
 PATH = "/log"
 PAGE = 50  # attempts on a page
@@ -119,10 +119,10 @@ def endings_in(look: Look, state: State) -> Sequence[Ending]:
     return found.found
 
 
-def logs_of(look: Look, state: State, of: StepId | None, end: int | None) -> Logs:
+def logs_of(look: Look, state: State, of: StepId | None, end: int = 0) -> Logs:
     """A page of what was written, up to an attempt by its place; the last ones if none is named."""
     every = [one for one in endings_in(look, state) if of is None or one.step == of]
-    stop = len(every) if end is None else max(0, min(end, len(every)))
+    stop = min(end, len(every)) if end else len(every)
     said: list[Said] = []
     room = MOST
     for one in reversed(every[max(0, stop - PAGE) : stop]):
@@ -185,24 +185,19 @@ def one_range(look: Look, state: State, of: StepId, attempt: int, begin: int) ->
     return Said(of, attempt, one.how, one.at, text, feedback, len(content), begin), begin
 
 
-def _number(request: Request, name: str) -> int | None:
-    text = request.query_params.get(name, "")
-    return int(text) if text.isdecimal() and len(text) < 12 else None  # noqa: PLR2004
-
-
 def show(look: Look, request: Request) -> Response:
     """The output of a run, of one step in it, or of one attempt."""
     state = look.find(request.path_params["run"])
     with look.speaking(state.line):
-        asked = asked_in(request, state)
         named = request.query_params.get("of", "")
         of = step_named(named, state.steps) if named else None
         if named and of is None:
             raise UsageError(f"the run has no step '{named}'", hint="holdfast ls")
-        attempt, path = _number(request, "attempt"), run_path(state.run, PATH)
-        values = {"tab": "log", "of": of, "there": path, **values_of(look, state, asked)}
-        if of is not None and attempt is not None:
-            said, begin = one_range(look, state, of, attempt, _number(request, "from") or 0)
+        query, path = request.query_params, run_path(state.run, PATH)
+        attempt = number(query.get("attempt"), 0)
+        values = {"tab": "log", "of": of, "there": path, **values_of(look, request, state)}
+        if of is not None and attempt:
+            said, begin = one_range(look, state, of, attempt, number(query.get("from"), 0))
             around = {
                 "earlier": _range(path, of, attempt, begin - RANGE) if begin else "",
                 "later": _range(path, of, attempt, begin + RANGE)
@@ -211,7 +206,7 @@ def show(look: Look, request: Request) -> Response:
             }
             values |= {"said": said, "begin": begin, "end": begin + len(said.text), **around}
             return page(look, request, "attemptlog.html", values)
-        logs = logs_of(look, state, of, _number(request, "end"))
+        logs = logs_of(look, state, of, number(query.get("end"), 0))
         values |= {"logs": logs, "is_last": logs.last == logs.known}
         return page(look, request, "log.html", values)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -18,8 +17,9 @@ from holdfast.core.state import State
 from holdfast.core.views import cost_limit
 from holdfast.model.plan import StepId
 from holdfast.model.text import first_line
+from holdfast.web.drawer import drawer
 from holdfast.web.look import Look
-from holdfast.web.screens import address, page, rendered, run_path, screen
+from holdfast.web.screens import address, number, page, rendered, run_path, screen
 from holdfast.web.steps import Listing, listing
 
 
@@ -96,11 +96,10 @@ class Asked:
 def asked_in(request: Request, state: State) -> Asked:
     """Read the address of a run's page."""
     query = request.query_params
-    number = query.get("page", "1")
     return Asked(
         run=state.run,
         wanted=query.get("q", "").strip(),
-        page=int(number) if number.isdecimal() and len(number) < 8 else 1,  # noqa: PLR2004
+        page=number(query.get("page"), 1),
         opened=tuple(one for one in query.get("open", "").split("\n") if one),
         step=query.get("step", ""),
         view=query.get("view", ""),
@@ -112,18 +111,19 @@ def listed(look: Look, state: State, asked: Asked) -> Listing:
     return listing(look, state, page=asked.page, wanted=asked.wanted, opened=asked.opened)
 
 
-def values_of(look: Look, state: State, asked: Asked) -> Mapping[str, object]:
-    """What the page of a run is made of, whichever tab is shown."""
-    return {"state": state, "strip": strip_of(look, state), "asked": asked}
+def values_of(look: Look, request: Request, state: State) -> dict[str, object]:
+    """What the page of a run is made of, whichever tab is shown; `drawer` is the selected step."""
+    asked = asked_in(request, state)
+    opened = drawer(look, state, request.query_params) if asked.step else ""
+    return {"state": state, "strip": strip_of(look, state), "asked": asked, "drawer": opened}
 
 
 def show(look: Look, request: Request) -> Response:
     """The page of a run with its steps."""
     state = look.find(request.path_params["run"])
     with look.speaking(state.line):
-        asked = asked_in(request, state)
-        rows = listed(look, state, asked)
-        values = {"tab": "steps", "listing": rows, **values_of(look, state, asked)}
+        rows = listed(look, state, asked_in(request, state))
+        values = {"tab": "steps", "listing": rows, **values_of(look, request, state)}
         return page(look, request, "run.html", values)
 
 

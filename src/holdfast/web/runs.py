@@ -17,7 +17,7 @@ from holdfast.core.state import State
 from holdfast.engine.elsewhere import Brought, brought_in
 from holdfast.ports import RunRow
 from holdfast.web.look import Look
-from holdfast.web.screens import address, page, screen
+from holdfast.web.screens import address, number, page, screen
 
 PAGE = 50  # runs on a page
 
@@ -40,21 +40,18 @@ class Shown:
 
 def show(look: Look, request: Request) -> Response:
     """The screen; `q` filters it, `page` turns its pages."""
-    wanted, number = request.query_params.get("q", ""), _number(request.query_params.get("page"))
+    wanted = request.query_params.get("q", "").strip()
+    at = max(1, number(request.query_params.get("page"), 1))
     rows = [row for row in reversed(look.rows()) if fits(look, row, wanted)]
-    first = (number - 1) * PAGE
+    first = (at - 1) * PAGE
     values = {
         "shown": list(rows_of(look, rows[first : first + PAGE])),
         "wanted": wanted,
-        "number": number,
+        "number": at,
         "last": max(1, -(-len(rows) // PAGE)),
         "turned": lambda to: address("/", q=wanted, page=to),
     }
     return page(look, request, "runs.html", values)
-
-
-def _number(text: str | None) -> int:
-    return max(1, int(text)) if text is not None and text.isdecimal() and len(text) < 8 else 1  # noqa: PLR2004
 
 
 def rows_of(look: Look, rows: list[RunRow]) -> Iterator[Shown]:

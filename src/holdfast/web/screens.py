@@ -4,7 +4,7 @@ A screen module has `ROUTES`, a list of what `screen(path, show)` gives, and `se
 
     def show(look: Look, request: Request) -> Response:
         state = look.find(request.path_params["run"])
-        values = {"tab": "graph", **values_of(look, state, asked_in(request, state))}
+        values = {"tab": "graph", **run.values_of(look, request, state)}
         return page(look, request, "graph.html", values)  # which extends runbase.html
 
     ROUTES = [screen("/runs/{run}/graph", show)]
@@ -47,6 +47,7 @@ from holdfast.web.look import Look
 
 Show = Callable[[Look, Request], Response]
 T = TypeVar("T")
+_LONGEST = 12  # digits of a number in an address
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,19 +131,24 @@ def page(
     return HTMLResponse(rendered(template, context, part="main" if asked else ""), status)
 
 
-def rendered(template: str, context: Mapping[str, object], *, part: str = "") -> str:
-    """A template, or one block of it."""
+def rendered(template: str, context: Mapping[str, object], *, part: str = "") -> Markup:
+    """A template, or one block of it: HTML of ours, which another template may hold."""
     found = _environment().get_template(template)
     if not part:
-        return found.render(context)
+        return Markup(found.render(context))  # noqa: S704 - escaped by the template
     inner = found.new_context(dict(context))
-    return "".join(found.blocks[part](inner))
+    return Markup("".join(found.blocks[part](inner)))  # noqa: S704 - as above
 
 
 def address(path: str, **query: object) -> str:
     """A path of ours with a query; what is empty is left out."""
     given = {key: str(value) for key, value in query.items() if value not in {None, "", 0}}
     return path + (f"?{urlencode(given)}" if given else "")
+
+
+def number(text: str | None, usual: int) -> int:
+    """A whole number of an address; what is none counts as the usual one."""
+    return int(text) if text and text.isdecimal() and len(text) <= _LONGEST else usual
 
 
 def run_path(run: str, rest: str = "") -> str:

@@ -21,7 +21,8 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast.errors import UsageError
-from holdfast.web import compare, cost, graph, live, log, plan, run, runs, timeline
+from holdfast.web import drawer, live, run, runs
+from holdfast.web.charts import ROUTES as CHARTS
 from holdfast.web.door import Door, Keys
 from holdfast.web.look import Look
 from holdfast.web.screens import Desk, page
@@ -76,13 +77,9 @@ def routes() -> list[BaseRoute]:
     return [
         *runs.ROUTES,
         *run.ROUTES,
+        *drawer.ROUTES,
         *live.ROUTES,
-        *graph.ROUTES,
-        *timeline.ROUTES,
-        *cost.ROUTES,
-        *log.ROUTES,
-        *compare.ROUTES,
-        *plan.ROUTES,
+        *CHARTS,
         Mount("/static", StaticFiles(directory=static)),
     ]
 

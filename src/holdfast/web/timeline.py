@@ -357,7 +357,7 @@ def show(look: Look, request: Request) -> Response:
             "kinds": KINDS,
             "size": {"wide": WIDE, "left": LEFT, "row": ROW, "thick": THICK, "top": TOP},
             "longest": _LONGEST,
-            **values_of(look, state, asked),
+            **values_of(look, request, state),
         }
         return page(look, request, "timeline.html", values)
 
