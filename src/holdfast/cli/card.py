@@ -22,7 +22,6 @@ from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.values import filled, has_expressions
 from holdfast.engine.decisions import Decisions, Wanted
-from holdfast.engine.journals import read_state
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.overtaken import since
 from holdfast.errors import AttemptError, EditError, IntegrityError
@@ -87,9 +86,7 @@ def words_of(argv: Sequence[Json]) -> str:
 
 def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
     """The card of a question; `root` is the project directory."""
-    request = wanted.approval.request
-    state = read_state(store, wanted.run)
-    assert state is not None  # it was read to find the question
+    request, state = wanted.approval.request, decisions.state_of(wanted)
     step, document = state.plan.steps[wanted.step], decisions.document(wanted.approval)
     names = f" from {' or '.join(request.names)}" if request.names else ""
     after = f" after {document['after']}" if document.get("after") else ""

@@ -8,6 +8,7 @@ import sys
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.cli.again import out_next
 from holdfast.cli.place import Place
@@ -25,22 +26,12 @@ _DONE = ("--detach", "--replan", "--fresh")  # what was asked for once
 def detach(where: Place, plan: Plan, key: str, given: Agreement, *, as_json: bool) -> int:
     """Start this very command again without a terminal, and wait until its run exists."""
     key = key or f"detached-{uuid.uuid4()}"
-    folder = os.path.join(where.location, "detached")
-    os.makedirs(folder, exist_ok=True)
-    log = os.path.join(folder, f"{uuid.uuid4()}.log")
-    with open(log, "wb") as file:
-        process = subprocess.Popen(  # noqa: S603 - this very command
-            [sys.executable, "-m", "holdfast", *_again(sys.argv[1:], key, given)],
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-            start_new_session=True,
-        )
+    begun = launch(where, _again(sys.argv[1:], key, given))
+    process, log = begun.process, begun.log
     run = _await_run(where, plan, key, process)
     if run is None:
-        with open(log, encoding="utf-8", errors="replace") as file:
-            for line in file.read().splitlines():
-                talk(line)
+        for line in begun.lines():
+            talk(line)
         return process.returncode
     if as_json:
         out_json({"schema": "holdfast.detached/1", "run": run, "pid": process.pid, "log": log})
@@ -50,20 +41,55 @@ def detach(where: Place, plan: Plan, key: str, given: Agreement, *, as_json: boo
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A command in a process of its own, and the file with what it says."""
+
+    process: subprocess.Popen[bytes]
+    log: str
+
+    def lines(self) -> list[str]:
+        """What it said so far."""
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+
+
+def launch(where: Place, words: Sequence[str]) -> Launched:
+    """Begin a command that outlives this process and has no terminal."""
+    folder = os.path.join(where.location, "detached")
+    os.makedirs(folder, exist_ok=True)
+    log = os.path.join(folder, f"{uuid.uuid4()}.log")
+    with open(log, "wb") as file:
+        process = subprocess.Popen(  # noqa: S603 - this very program
+            [sys.executable, "-m", "holdfast", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
+    return Launched(process, log)
+
+
 def _again(arguments: Sequence[str], key: str, given: Agreement) -> list[str]:
     """The same words without those that are done; who was asked has answered."""
-    words: list[str] = []
-    rest = iter(arguments)
-    for word in rest:
-        if word == "-C":
-            next(rest, None)
-        elif word not in _DONE and not (word.startswith("-C") and word != "-C"):
-            words.append(word)
+    words = [word for word in standing_here(arguments) if word not in _DONE]
     end = words.index("--") if "--" in words else len(words)
     said = ["--key", key, "--yes", "--agreed", given.agreed]
     for seen in given.options.shown:
         said += ["--shown", seen.step, seen.digest]
     return [*words[:end], *said, *words[end:]]
+
+
+def standing_here(arguments: Sequence[str]) -> list[str]:
+    """The words of a command without the folder that it shall work in: this process is there already."""
+    words: list[str] = []
+    rest = iter(arguments)
+    for word in rest:
+        if word == "-C":
+            next(rest, None)
+        elif not word.startswith("-C"):
+            words.append(word)
+    return words
 
 
 def _await_run(

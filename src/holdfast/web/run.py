@@ -39,6 +39,15 @@ class Strip:
     driven: bool
     following: tuple[str, ...]
 
+    @property
+    def acts(self) -> tuple[tuple[str, str], ...]:
+        """What can be done with the run."""
+        if self.word == "imported" or self.state.ended:
+            return ()
+        if self.state.status == "running" and self.driven:
+            return (("stop", "Stop after its running steps"),)
+        return () if self.driven else (("resume", "Resume"),)
+
 
 def strip_of(look: Look, state: State) -> Strip:
     """What the head of a run's page says now."""

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast.errors import UsageError
-from holdfast.web import drawer, live, run, runs
+from holdfast.web import doing, drawer, inbox, live, run, runs
 from holdfast.web.charts import ROUTES as CHARTS
 from holdfast.web.door import Door, Keys
 from holdfast.web.look import Look
@@ -78,6 +78,8 @@ def routes() -> list[BaseRoute]:
         *runs.ROUTES,
         *run.ROUTES,
         *drawer.ROUTES,
+        *doing.ROUTES,
+        *inbox.ROUTES,
         *live.ROUTES,
         *CHARTS,
         Mount("/static", StaticFiles(directory=static)),
