@@ -21,6 +21,7 @@ from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
 from holdfast.engine.snapshots import Learned
 from holdfast.engine.speaker import check_text
+from holdfast.engine.words import contests_in
 from holdfast.errors import UsageError
 from holdfast.model.items import step_named
 from holdfast.model.plan import RunId, StepId
@@ -109,7 +110,7 @@ def groups_of(learned: Learned, wanted: Wanted, steps: Sequence[StepId]) -> list
     written = rows_of(One(shown), certain)
     chains = chains_of(found)
     doubted = {one.id for one in (*found.evidence, *found.past) if one.contested}
-    doubted |= {word.entry for word in learned[1] if word.word == "contest"}
+    doubted |= contests_in(learned[1]).keys()
     words = wanted.words.casefold().split()
     groups = []
     for part in PARTS if wanted.part is None else (wanted.part,):

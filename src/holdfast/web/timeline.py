@@ -25,7 +25,8 @@ PATH = "/timeline"
 PAGE = 200  # rows on a page
 LEFT, ROW, THICK, TOP = 260, 22, 12, 40  # of the drawing: where time begins, how rows lie
 WIDE = 1260
-_LONGEST = 34
+DRAWN = {"wide": WIDE, "left": LEFT, "row": ROW, "thick": THICK, "top": TOP}
+LONGEST = 34
 _SECONDS = re.compile(r"\d{1,10}(\.\d{1,3})?")
 _TICKS = 6
 KINDS = {
@@ -355,8 +356,8 @@ def show(look: Look, request: Request) -> Response:
             "links": Links(asked, wanted),
             "wanted": wanted,
             "kinds": KINDS,
-            "size": {"wide": WIDE, "left": LEFT, "row": ROW, "thick": THICK, "top": TOP},
-            "longest": _LONGEST,
+            "drawn": DRAWN,
+            "longest": LONGEST,
             **values_of(look, request, state),
         }
         return page(look, request, "timeline.html", values)
