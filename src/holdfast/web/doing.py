@@ -240,7 +240,7 @@ def _outside(at: At, steps: set[StepId]) -> list[str]:
     touched = [s for s in left if needs_consent(plan[s])]
     paid = [s for s in left if is_paid(at.where.root, plan[s])]
     lines = [f"these steps touch the outside world: {_few(touched)}"] if touched else []
-    return [*lines, *([f"these steps cost money: {_few(paid)}"] if paid else [])]
+    return [*lines, f"these steps cost money: {_few(paid)}" if paid else "cost: $0"]
 
 
 def _few(steps: list[StepId]) -> str:

@@ -127,7 +127,7 @@ def page(
     look: Look, request: Request, template: str, values: Mapping[str, object], *, status: int = 200
 ) -> Response:
     """A whole page; for htmx only what stands in its `main`."""
-    asked = request.headers.get("hx-request") == "true"
+    asked = request.headers.get("hx-request-type") == "partial"
     context = {"look": look, "here": request.url.path, "waiting": look.waiting(), **values}
     return HTMLResponse(rendered(template, context, part="main" if asked else ""), status)
 

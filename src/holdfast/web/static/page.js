@@ -26,7 +26,7 @@
     holder.innerHTML = html;
     for (const fresh of [...holder.content.querySelectorAll("[id]")]) {
       const old = document.getElementById(fresh.id);
-      if (!old || fresh.parentElement.closest("[id]")) continue;
+      if (!old || fresh.parentElement?.closest("[id]")) continue;
       if (old.outerHTML === fresh.outerHTML) continue;
       const focus = old.contains(document.activeElement) ? path(old, document.activeElement) : null;
       const ticked = [...old.querySelectorAll("input:checked")].map((one) => one.value);
@@ -114,9 +114,18 @@
     if (!token) token = (await (await fetch("/door/token")).json()).token;
     return fetch(address, {
       method: "POST",
-      headers: { "Content-Type": "application/json", "X-Holdfast-Token": token, "HX-Request": "true" },
+      headers: { "Content-Type": "application/json", "X-Holdfast-Token": token },
       body: JSON.stringify(body),
     });
+  }
+  function wrong(form) {
+    const known = form.querySelector(":scope > .wrong");
+    if (known) return known;
+    const made = document.createElement("div");
+    made.className = "wrong";
+    made.tabIndex = -1;
+    form.append(made);
+    return made;
   }
   document.addEventListener("submit", async (event) => {
     const form = event.target.closest("form[data-post]");
@@ -125,19 +134,36 @@
     const body = Object.fromEntries(new FormData(form, event.submitter));
     const buttons = form.querySelectorAll("button");
     for (const one of buttons) one.disabled = true;
+    form.setAttribute("aria-busy", "true");
     try {
       const answer = await post(form.getAttribute("action"), body);
       const goes = answer.headers.get("HX-Location");
       if (goes) { location.assign(goes); return; }
-      const target = document.querySelector(form.dataset.post);
-      if (target) {
-        target.innerHTML = await answer.text();
-        window.htmx.process(target);
-        (target.querySelector("[autofocus]") || target).focus?.();
-        speak(target.innerText.slice(0, 300), true);
+      const target = answer.ok ? document.querySelector(form.dataset.post) : wrong(form);
+      target.innerHTML = (await answer.text()) || "<p>The page refused that; load it again.</p>";
+      window.htmx.process(target);
+      (target.querySelector("[autofocus]") || target).focus?.();
+      speak(target.innerText.slice(0, 300), true);
+    } catch {
+      wrong(form).textContent = "The page does not answer: is 'holdfast ui' still there?";
+    } finally {
+      form.removeAttribute("aria-busy");
+      for (const one of buttons) one.disabled = false;
+    }
+  });
+
+  // --- the drawer and previews: where the focus goes, and that something is on its way ---
+  document.addEventListener("htmx:after:swap", (event) => {
+    const target = event.detail?.ctx?.target ?? event.target;
+    if (!(target instanceof Element)) return;
+    if (target.id === "drawer") {
+      for (const one of document.querySelectorAll(".steps [aria-current]")) one.removeAttribute("aria-current");
+      const step = new URL(location.href).searchParams.get("step");
+      for (const one of document.querySelectorAll(".steps [data-step]")) {
+        if (one.dataset.step === step) one.closest("li").setAttribute("aria-current", "true");
       }
-    } catch { speak("the page does not answer; is 'holdfast ui' still there?", true); }
-    finally { for (const one of buttons) one.disabled = false; }
+      if (!target.contains(document.activeElement)) target.focus({ preventScroll: true });
+    } else if (target.matches("[id=act], [id=run-act]")) (target.querySelector("[autofocus]") ?? target).focus();
   });
 
   document.addEventListener("DOMContentLoaded", follow);
