@@ -25,6 +25,7 @@ from holdfast.web.screens import page, screen
 
 VERSIONS = 10
 MOST_LINES = 5000
+MOST_STEPS = 1000  # of a plan that is compared or written out while somebody waits for the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def text_of(look: Look, found: Checked, item: Kept | None) -> Text | None:
         path = python_part(file)[0] or file
         content, _ = read_file(path)
         return _text(os.path.basename(path), content.decode("utf-8", "replace"), marked)
-    if item is not None and item.plan is not None:
+    if item is not None and item.plan is not None and len(item.plan.steps) <= MOST_STEPS:
         return _text(f"plan {item.versions[-1].plan[:12]}", plan_yaml(item.plan), frozenset())
     return None
 
@@ -93,7 +94,9 @@ def history_of(look: Look, item: Kept) -> Sequence[Past]:
     newest = [*reversed(item.versions)]
     for place, version in enumerate(newest[:VERSIONS]):
         before = newest[place + 1] if place + 1 < len(newest) else None
-        found.append(Past(version, version_words(version, now), _change(look, before, version)))
+        small = item.plan is not None and len(item.plan.steps) <= MOST_STEPS
+        change = _change(look, before, version) if before is None or small else "compare"
+        found.append(Past(version, version_words(version, now), change))
     return found
 
 

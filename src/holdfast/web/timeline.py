@@ -29,6 +29,7 @@ DRAWN = {"wide": WIDE, "left": LEFT, "row": ROW, "thick": THICK, "top": TOP}
 LONGEST = 34
 _SECONDS = re.compile(r"\d{1,10}(\.\d{1,3})?")
 _TICKS = 6
+_FINE = 2000  # milliseconds: a shorter time is told in these
 KINDS = {
     "": "steps that were worked on or waited",
     "all": "all steps",
@@ -279,13 +280,17 @@ def _width(left: float, right: float) -> float:
 
 def _ticks(axis: Axis, origin: int) -> tuple[Stretch, ...]:
     """A few moments on the axis, as time since the run began; none inside of a cut."""
-    found = []
+    found, fine = [], axis.moments[-1] - axis.moments[0] < _FINE
     for number in range(_TICKS + 1):
         place = 1000 * number / _TICKS
         if not any(cut.left - 40 < place < cut.right + 40 for cut in axis.cuts):
             moment = _moment(axis, place)
-            found.append(Stretch(_x(place), 0, seconds(moment - origin)))
+            found.append(Stretch(_x(place), 0, _since(moment - origin, fine=fine)))
     return tuple(found)
+
+
+def _since(moment: int, *, fine: bool) -> str:
+    return f"{moment} ms" if fine else seconds(moment)
 
 
 def _moment(axis: Axis, place: float) -> int:
