@@ -24,6 +24,7 @@ from holdfast.model.plan import GATHER, Step, StepId
 MOST_BOXES: Final = 300
 MOST_ARROWS: Final = 1500
 _WORTH: Final = 0.7  # of the boxes may be left by joining chains and neighbours, else it is no help
+_COLUMNS, _ROWS = 6, 12  # of boxes without arrows: at most, and at least
 _NEARLY_ALL: Final = 0.9  # of the steps of a level in one box: it is opened along with the level
 
 Families = Mapping[StepId, tuple[StepId, ...]]
@@ -159,6 +160,9 @@ def scene(
     if not _fits(drawn, most_boxes, most_arrows):
         drawn = _bounded(graph, drawn, most_boxes, most_arrows)
     ranks = _ranks(graph, drawn)
+    if not any(drawn.below):  # no rank says anything: in columns they are easier to look through
+        columns = min(_COLUMNS, -(-len(ranks) // _ROWS))
+        ranks = [place // -(-len(ranks) // columns) for place in range(len(ranks))]
     return Picture(
         tuple(replace(box, rank=rank) for box, rank in zip(drawn.boxes, ranks, strict=True)),
         tuple((one, two) for one, others in enumerate(drawn.below) for two in others),
