@@ -1,8 +1,9 @@
 """How soon the page shows something useful and answers a click: a run of few steps beside one of many.
 
-`page FOLDER FEW MANY REPEATS` makes both runs, serves each, and drives the browser of the system. First useful paint is
-the moment at which the first content is drawn, counted from the begin of the navigation; interaction is the
-time from a click on a step until its drawer is there. The least of all repeats counts, in milliseconds.
+`page FOLDER FEW MANY REPEATS` makes both runs, serves each, and drives the browser of the system. First
+useful paint is the moment at which the first content is drawn, counted from the begin of the navigation;
+interaction is the time from a click on a step until its drawer is there. The least of all repeats counts, in
+milliseconds.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ attempts would leave nothing to be seen of either.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
@@ -140,9 +140,11 @@ class Worked:
             found.append(Bar(since, max(since, now), "waiting"))
         return tuple(found)
 
-    def steps(self) -> Iterator[StepId]:
-        """Every step that has a bar, those without an end included."""
-        yield from dict.fromkeys([*self.bars, *self._running, *self._held])
+    def all(self, now: int) -> dict[StepId, Sequence[Bar]]:
+        """The bars of every step that has any."""
+        found: dict[StepId, Sequence[Bar]] = dict(self.bars)
+        found.update((step, self.of(step, now)) for step in (*self._running, *self._held))
+        return found
 
 
 # --- time as a drawing ----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -132,15 +132,24 @@ def chart_of(look: Look, state: State, wanted: Wanted) -> Chart:
     worked, tree = worked_in(look, state), kept_tree(look, state)
     now = look.now if look.is_driven(state) or state.counts["waiting"] else last_sign(state)
     now = worked.last if worked.over else max(now, worked.last)
-    path = frozenset(critical_path(state.graph, worked))
-    bars = {step: worked.of(step, now) for step in worked.steps() if step in state.steps}
+    path = look.made(state, "path", lambda: frozenset(critical_path(state.graph, worked)))
+    bars = {step: found for step, found in worked.all(now).items() if step in state.steps}
     begin = state.started_at + wanted.begin
     end = min(now, state.started_at + wanted.end) if wanted.end > wanted.begin else now
-    axis = axis_of((bar for found in bars.values() for bar in found), begin, max(end, begin + 1))
-    shown = _shown(state, bars, path, wanted.kind)
-    rows = _order(tree, bars, shown, wanted.opened, state)
+    end = max(end, begin + 1)
+
+    def drawn_axis() -> Axis:
+        return axis_of((bar for found in bars.values() for bar in found), begin, end)
+
+    axis = look.made(state, "axis", drawn_axis, until=hash((state.seq, begin, end)))
+    rows = look.made(
+        state,
+        "rows",
+        lambda: _order(tree, bars, _shown(state, bars, path, wanted.kind), wanted.opened, state),
+        until=hash((state.seq, wanted.kind, wanted.opened)),
+    )
     first = min(max(0, wanted.page - 1) * PAGE, max(0, (len(rows) - 1) // PAGE * PAGE))
-    draw = _Draw(state, tree, bars, shown, axis, path, begin, end)
+    draw = _Draw(state, tree, bars, axis, path, begin, end)
     drawn = [
         draw.row(place, step, depth, is_open=step in wanted.opened)
         for place, (step, depth) in enumerate(rows[first : first + PAGE])
@@ -164,7 +173,7 @@ def _cut_words(lasted: int, waiting: bool) -> str:
 
 
 def _shown(
-    state: State, bars: dict[StepId, tuple[Bar, ...]], path: Collection[StepId], kind: str
+    state: State, bars: Mapping[StepId, Sequence[Bar]], path: Collection[StepId], kind: str
 ) -> Collection[StepId]:
     """The steps that have a row of their own, as far as their group is open."""
     tests: dict[str, Callable[[StepId], bool]] = {
@@ -181,7 +190,7 @@ def _shown(
 
 def _order(
     tree: Tree,
-    bars: dict[StepId, tuple[Bar, ...]],
+    bars: Mapping[StepId, Sequence[Bar]],
     shown: Collection[StepId],
     opened: Collection[str],
     state: State,
@@ -216,8 +225,7 @@ class _Draw:
 
     state: State
     tree: Tree
-    bars: dict[StepId, tuple[Bar, ...]]
-    shown: Collection[StepId]
+    bars: Mapping[StepId, Sequence[Bar]]
     axis: Axis
     path: Collection[StepId]
     begin: int
