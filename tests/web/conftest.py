@@ -1,13 +1,17 @@
 """One browser for all tests of a process; each test has a profile of its own in it."""
 
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.cli.project import Project
 from tests.web.site import Site, serve
+
+expect.set_options(timeout=60_000)  # a deadline on a busy machine, not a promise
 
 FLAGS = (
     "--no-sandbox",
@@ -35,11 +39,8 @@ def site(project: Project) -> Callable[..., Site]:
 
 
 @pytest.fixture(scope="session")
-def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
+def browser() -> Iterator[Browser]:
     """The browser of the system."""
-    import os
-    import shutil
-
     path = shutil.which("chromium")
     if path is None:
         if os.environ.get("HOLDFAST_REQUIRE_PARTS") == "1":

@@ -1,7 +1,8 @@
-"""A page that is really served: by the command, in a process of its own; asked by raw HTTP or by a browser."""
+"""A page that is really served, by the command in a process of its own; asked by raw HTTP or a browser."""
 
 import json
 import socket
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -127,8 +128,6 @@ def serve(project: Project, *words: str) -> Site:
 @contextmanager
 def listener() -> Iterator[tuple[int, list[bytes]]]:
     """A server that only notes what comes: whoever asks it has left the page."""
-    import threading
-
     seen: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)

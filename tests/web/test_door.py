@@ -42,7 +42,7 @@ def _is_unchanged(site: Site) -> bool:
 def _question(site: Site) -> dict[str, str]:
     asked = site.project.ok("approvals", "--json").json["approvals"][0]
     return {
-        "line": "demo",
+        "run": asked["run"],
         "approval": asked["approval"],
         "subject": asked["subject"],
         "answer": "yes",
@@ -148,7 +148,7 @@ def test_a_websocket_is_not_opened(waiting: Site) -> None:
 @pytest.mark.req("D28")
 def test_a_change_needs_the_cookie_the_token_and_json(waiting: Site) -> None:
     question = _question(waiting)
-    body, form = json.dumps(question).encode(), b"answer=yes&line=demo"
+    body, form = json.dumps(question).encode(), b"answer=yes"
     own = ("Origin", waiting.base)
     as_json, token = ("Content-Type", "application/json"), ("X-Holdfast-Token", waiting.token)
     other = ("X-Holdfast-Token", waiting.token[:-1] + ("A" if waiting.token[-1] != "A" else "B"))
@@ -174,7 +174,7 @@ def test_a_change_needs_the_cookie_the_token_and_json(waiting: Site) -> None:
     without = waiting.ask(path, "POST", [own, as_json, token], body, session=False)
     assert (without.status, without.body) == (403, b"")
     assert _is_unchanged(waiting)
-    for wrong in (b"[]", b"{", b'{"line": 1}', b"\xff"):
+    for wrong in (b"[]", b"{", b'{"run": 1}', b"\xff"):
         assert waiting.ask(path, "POST", [own, as_json, token], wrong).status == 400
     assert _is_unchanged(waiting)
     assert waiting.post(path, question).status == 200
@@ -267,14 +267,14 @@ def test_a_page_inside_a_step_decides_nothing(project: Project, tmp_path: Path) 
     script = tmp_path / "ask.py"
     script.write_text(
         "import json, re, subprocess, sys, urllib.request as u\n"
-        "p = subprocess.Popen([sys.executable, '-m', 'holdfast', 'ui', '--no-browser', '--store', sys.argv[1]],"
-        " stdout=subprocess.PIPE)\n"
+        "ui = [sys.executable, '-m', 'holdfast', 'ui', '--no-browser', '--store', sys.argv[1]]\n"
+        "p = subprocess.Popen(ui, stdout=subprocess.PIPE)\n"
         "a = p.stdout.readline().decode().strip(); b = a.split('/door')[0]\n"
         "o = u.build_opener(u.HTTPCookieProcessor()); o.open(a)\n"
         "t = json.load(o.open(b + '/door/token'))['token']\n"
         "page = o.open(b + '/approvals').read().decode()\n"
         'take = lambda n: re.search(f\'name="{n}" value="([^"]+)"\', page)[1]\n'
-        "body = {n: take(n) for n in ('line', 'approval', 'subject')} | {'answer': 'yes', 'scope': 'once'}\n"
+        "body = {n: take(n) for n in ('run', 'approval', 'subject')} | {'answer': 'yes', 'scope': 'once'}\n"
         "r = u.Request(b + '/approvals/decide', json.dumps(body).encode(),"
         " {'Content-Type': 'application/json', 'X-Holdfast-Token': t, 'Origin': b})\n"
         "try: print(o.open(r).status)\n"

@@ -7,6 +7,7 @@ terminal, and may hold the names that the configuration gives. Nothing is decide
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,7 +19,6 @@ from holdfast.cli.approvals import stand_of, story
 from holdfast.cli.approve import GOES_ON, Desk, desk, is_awaited, outcome
 from holdfast.cli.card import Card, card
 from holdfast.cli.handing import handed_over
-from holdfast.cli.place import Place
 from holdfast.cli.replanning import held_at, let_go_on, ready_lines, replan_lines
 from holdfast.cli.titles import line_title
 from holdfast.core.approvals import Approval, allowed_scopes, usual_scope
@@ -61,7 +61,6 @@ class Decided:
     """A question that was decided, or that nobody waits for any more."""
 
     approval: Approval
-    line: str
     stand: str
     story: str
 
@@ -127,22 +126,32 @@ def decided(look: Look) -> Iterator[Decided]:
         passed = decisions.overtaken()
         for one in rest:
             stand = stand_of(one, (), passed)
-            found.append((one.decided_at, Decided(one, line, stand, story(decisions, one))))
+            found.append((one.decided_at, Decided(one, stand, story(decisions, one))))
     return (one for _, one in sorted(found, key=lambda pair: pair[0], reverse=True))
 
 
 # --- deciding -------------------------------------------------------------------------------------------
 
 
-def place_of(look: Look, line: str) -> Place:
-    """The place of the command, on the line that is meant."""
-    return replace(look.where, plan_id=line)
+@contextmanager
+def deciding(look: Look, body: Body) -> Iterator[Desk]:
+    """Where somebody decides about the line of the run that a request names."""
+    store = look.where.open(readonly=True)
+    try:
+        lines = [row.line for row in store.runs() if row.run == body.text("run")]
+    finally:
+        store.close()
+    if not lines:
+        raise UsageError(f"there is no run '{body.text('run')}'")
+    where = replace(look.where, plan_id=lines[0])
+    with look.speaking(lines[0]), desk(where, terminal=True) as at:
+        yield at
 
 
 def decide(look: Look, body: Body) -> Response:
     """A yes with its scope, a no with its reason, or the content that was asked for."""
-    line, name, because = body.text("line"), body.text("approval"), body.text("because")
-    with look.speaking(line), desk(place_of(look, line), terminal=True) as at:
+    name, because = body.text("approval"), body.text("because")
+    with deciding(look, body) as at:
         wanted = next((one for one in at.decisions.called(name) if one.approval.id == name), None)
         if wanted is None:
             raise UsageError(f"nothing called '{name}' waits for a person")
@@ -180,8 +189,8 @@ def _outcome(at: Desk, found: Approval, run: RunId) -> Response:
 
 def revoke(look: Look, body: Body) -> Response:
     """Take a yes back."""
-    line, name = body.text("line"), body.text("approval")
-    with look.speaking(line), desk(place_of(look, line), terminal=True) as at:
+    name = body.text("approval")
+    with deciding(look, body) as at:
         found = at.decisions.book.by_id.get(name)
         if found is None:
             raise UsageError(f"there is no approval '{name}'", hint="holdfast approvals --all")
@@ -191,8 +200,8 @@ def revoke(look: Look, body: Body) -> Response:
 
 def keep_plan(look: Look, body: Body) -> Response:
     """Let a run go on with a plan that something speaks against."""
-    line = body.text("line")
-    with look.speaking(line), desk(place_of(look, line), terminal=True) as at:
+    with deciding(look, body) as at:
+        line = at.where.plan_id
         held = held_at(at.store, line)
         if held is None or held.run != body.text("run"):
             raise UsageError("nothing speaks against its plan any more")

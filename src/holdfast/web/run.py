@@ -15,6 +15,7 @@ from holdfast.cli.money import spent_words
 from holdfast.cli.titles import line_title
 from holdfast.core.state import State
 from holdfast.core.views import cost_limit
+from holdfast.model.items import step_named
 from holdfast.model.plan import StepId
 from holdfast.model.text import first_line
 from holdfast.web.drawer import drawer
@@ -110,7 +111,7 @@ def asked_in(request: Request, state: State) -> Asked:
         wanted=query.get("q", "").strip(),
         page=number(query.get("page"), 1),
         opened=tuple(one for one in query.get("open", "").split("\n") if one),
-        step=query.get("step", ""),
+        step=step_named(query.get("step", ""), state.plan.steps) or "",
         view=query.get("view", ""),
     )
 

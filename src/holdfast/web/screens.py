@@ -11,9 +11,10 @@ A screen module has `ROUTES`, a list of what `screen(path, show)` gives, and `se
 
 `show` runs in the one thread that owns the look; it may read the store at leisure but must not wait for
 anything. A HoldfastError that it raises becomes a page with its message and hint. `page` renders a template
-of `templates/` inside `base.html`, or only the block `main` of it if htmx asks for that; whatever stands in
-`{{ … }}` is first cleaned (nothing that hides or reorders text) and then escaped, so a template has nothing
-to remember. Never use `|safe`; text that is Markdown goes through `markdown.rendered`.
+of `templates/` inside `base.html`, or only the block `main` of it if htmx asks for that; so what the block
+needs is imported inside of it. Whatever stands in `{{ … }}` is first cleaned (nothing that hides or reorders
+text) and then escaped, so a template has nothing to remember; the id of a step that a program reads again is
+written as `{{ id|exact }}`. Never use `|safe`; text that is Markdown goes through `markdown.rendered`.
 
 Nothing is written into `style=` and no script stands in a page: the policy of the door refuses both. Sizes
 of drawings are attributes of SVG; behaviour is in `static/page.js`, by `data-` attributes.
@@ -30,7 +31,7 @@ from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -187,6 +188,9 @@ def _environment() -> Environment:
         finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
+    )
+    found.filters["exact"] = (
+        escape  # ids of steps hold nothing but plain signs; spelled out they are others
     )
     found.globals.update(
         address=address,

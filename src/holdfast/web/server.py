@@ -14,18 +14,18 @@ import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from holdfast.errors import UsageError
+from holdfast.errors import BugError, UsageError
 from holdfast.web import doing, drawer, inbox, live, run, runs
 from holdfast.web.charts import ROUTES as CHARTS
 from holdfast.web.door import Door, Keys
 from holdfast.web.look import Look
-from holdfast.web.screens import Desk, page
+from holdfast.web.screens import Desk, page, rendered
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _GRACE = 2  # seconds for requests that are under way when the server ends
@@ -97,7 +97,8 @@ def application(look: Look, keys: Keys, hosts: tuple[str, ...]) -> ASGIApp:
         warming.cancel()
         desk.close()
 
-    app = Starlette(routes=routes(), lifespan=lifespan, exception_handlers={404: _missing})
+    handlers = {404: _missing, 500: _broken}
+    app = Starlette(routes=routes(), lifespan=lifespan, exception_handlers=handlers)
     app.state.desk = desk
     return Door(app, keys, hosts)
 
@@ -115,6 +116,14 @@ async def _missing(request: Request, _: Exception) -> Response:
     return await desk.do(
         lambda look: page(look, request, "failed.html", {"error": error, "hint": ""}, status=404)
     )
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    """A screen broke: it says so, and what is known of it is on stderr."""
+    del request
+    found = BugError(f"the page broke: {type(error).__name__}: {error}")
+    context = {"error": found, "hint": "what 'holdfast ui' printed says where"}
+    return HTMLResponse(rendered("refused.html", context), 500)
 
 
 class Protocol(H11Protocol):
