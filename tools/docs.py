@@ -9,6 +9,7 @@ import argparse
 import html
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -40,6 +41,7 @@ code {{ font: .9em ui-monospace, monospace; }}
 table {{ border-collapse: collapse; }}
 th, td {{ text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; }}
 tr {{ border-bottom: 1px solid #8886; }}
+img {{ max-width: 100%; border: 1px solid #8886; }}
 </style>
 </head>
 <body>
@@ -106,14 +108,21 @@ def links(tokens: list[Token]) -> Iterator[Token]:
         yield from (inner for inner in token.children or [] if inner.type == "link_open")
 
 
+def pictures(tokens: list[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield from (inner for inner in token.children or [] if inner.type == "image")
+
+
 def is_local(address: str) -> bool:
     return not re.match(r"[a-z][a-z0-9+.-]*:|#|//", address)
 
 
 def check_links(docs: Path) -> Iterator[str]:
     for page in pages(docs):
-        for link in links(parse(page.read_text(encoding="utf-8"))):
-            address = str(link.attrs["href"])
+        tokens = parse(page.read_text(encoding="utf-8"))
+        named = [link.attrs["href"] for link in links(tokens)]
+        named += [picture.attrs["src"] for picture in pictures(tokens)]
+        for address in map(str, named):
             if is_local(address) and not (page.parent / address.partition("#")[0]).exists():
                 yield f'"{page.relative_to(docs.parent)}" links to "{address}", which is not there'
 
@@ -136,6 +145,8 @@ def write_site(docs: Path) -> int:
         target.write_text(
             PAGE.format(title=html.escape(titles[page]), nav=nav, body=body), encoding="utf-8"
         )
+    if (docs / "images").is_dir():
+        shutil.copytree(docs / "images", site / "images", dirs_exist_ok=True)
     return len(parsed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 import click
 
@@ -17,7 +17,7 @@ from holdfast.core.above import stands_for
 from holdfast.core.bases import FoundBy
 from holdfast.core.confidence import certainties
 from holdfast.core.evidence import Evidence
-from holdfast.core.ledger import Gap, Ledger, Registered, counting
+from holdfast.core.ledger import Gap, Hypothesis, Ledger, Registered, counting
 from holdfast.core.questions import Uncertainty
 from holdfast.core.said import PERSON, Said
 from holdfast.core.single import One, all_of, entries_of, narrowed, past_of, words_about
@@ -37,9 +37,26 @@ from holdfast.ports import Store
 Part = Literal["evidence", "uncertain", "artifacts", "gaps", "hypotheses", "handoffs"]
 Certain = Mapping[str, float | None]  # how sure evidence is, by its id
 Gone = Collection[str]  # ids of what counts no more
-_Row = tuple[
-    StepId | None, str
-]  # the step it comes from, empty for a person, None if it needs none
+
+
+class Row(NamedTuple):
+    """An entry in words. `steps` are those it comes from, empty for a person; None if it needs none.
+
+    Below it stands what is taken for it.
+    """
+
+    id: str
+    text: str
+    steps: Sequence[StepId] | None = None
+    below: Sequence[str] = ()
+
+    @property
+    def line(self) -> str:
+        """All of it as it is printed."""
+        come = "" if self.steps is None else _from(self.steps)
+        return "\n    ".join([f"{self.text}{come}", *self.below])
+
+
 _NAMES: Mapping[Part, str] = {
     "evidence": "evidence",
     "uncertain": "questions",
@@ -192,45 +209,43 @@ def _lines(one: One, certain: Certain) -> Iterable[str]:
         if rows := written[name]:
             yield f"{name} ({len(rows)})"
         for row in rows:
-            yield f"  {row}"
+            yield f"  {row.line}"
     if one.gone:
         yield f"{_GONE}: {TOLD_ELSE}, so it counts no more"
 
 
-def rows_of(one: One, certain: Certain) -> dict[Part, list[str]]:
-    """Each entry in words, with the step that it comes from."""
-    return {
-        part: [text + ("" if who is None else _from([who])) for who, text in rows]
-        for part, rows in _written(one, certain).items()
-    }
-
-
-def _written(one: One, certain: Certain) -> dict[Part, list[_Row]]:
+def rows_of(one: One, certain: Certain) -> Mapping[Part, Sequence[Row]]:
+    """Each part of the ledger, entry by entry, in words."""
     shown, gone = one
     earlier = shown.superseded if gone else ()
     return {
-        "evidence": [(e.step, _finding(e, certain, gone)) for e in shown.evidence],
-        "uncertain": [(None, _question(q, gone)) for q in shown.uncertainties],
-        "artifacts": [(a.step, _artifact(a, gone)) for a in shown.artifacts],
+        "evidence": [Row(e.id, _finding(e, certain, gone), [e.step]) for e in shown.evidence],
+        "uncertain": [_question(q, gone) for q in shown.uncertainties],
+        "artifacts": [Row(a.id, _artifact(a, gone), [a.step]) for a in shown.artifacts],
         "gaps": [
-            (g.step, f"{one_line(g.item)}: {one_line(g.reason)}{_closed(g, gone)} · {g.id}")
+            Row(
+                g.id,
+                f"{one_line(g.item)}: {one_line(g.reason)}{_closed(g, gone)} · {g.id}",
+                [g.step],
+            )
             for g in shown.gaps
         ],
-        "hypotheses": [
-            (
-                None,
-                f"{one_line(h.id)}: {h.status} · {len(h.supporting)} for, {len(h.refuting)} against"
-                + (" · stale" if h.stale else "")
-                + (f" · {_GONE}" if h.id in gone else ""),
-            )
-            for h in shown.hypotheses.values()
-        ],
+        "hypotheses": [Row(h.id, _hypothesis(h, gone)) for h in shown.hypotheses.values()],
         "handoffs": [
-            (told.step, f"{_attempted(told)}{note} · {told.id}")
+            Row(told.id, f"{_attempted(told)}{note} · {told.id}", [told.step])
             for ones, note in ((shown.handoffs, ""), (earlier, f" · {_GONE}"))
             for told in ones
         ],
     }
+
+
+def _hypothesis(one: Hypothesis, gone: Gone) -> str:
+    return (
+        f"{one_line(one.id)}: {one.status}"
+        f" · {len(one.supporting)} for, {len(one.refuting)} against"
+        + (" · stale" if one.stale else "")
+        + (f" · {_GONE}" if one.id in gone else "")
+    )
 
 
 def nothing_words(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> str:
@@ -269,15 +284,15 @@ def _attempted(one: Told) -> str:
     return f"{words} · failed: {one_line(reason)}" if reason else f"{words} · failed"
 
 
-def _question(one: Uncertainty, gone: Gone) -> str:
+def _question(one: Uncertainty, gone: Gone) -> Row:
     """A question with everyone who raised it, and below it each that is taken for it."""
     status = _GONE if one.id in gone else _answered(one)
-    lines = [f"{one_line(one.question)} · {status} · {one.id}{_from(one.raised_by)}"]
-    lines += [
-        f"    {one_line(same.question)} · as {one.id} · {same.id}{_from([same.step])}"
+    text = f"{one_line(one.question)} · {status} · {one.id}"
+    below = [
+        f"{one_line(same.question)} · as {one.id} · {same.id}{_from([same.step])}"
         for same in one.merged
     ]
-    return "\n".join(lines)
+    return Row(one.id, text, one.raised_by, below)
 
 
 def _from(steps: Iterable[StepId]) -> str:

@@ -421,7 +421,7 @@ def told_in(where: Place, step: str, run_id: str, against: str | None = None) ->
         state = load_state(store, find_run(store, run_id, line))
         step_id = known_step(state.plan, step)
         if against is None:
-            return told_in(store, where.root, state, step_id)
+            return told_of_run(store, where.root, state, step_id)
         texts = Texts(store, where.root)
         past = Past(store, state, texts)
         other = load_state(store, find_run(store, against, line))
@@ -432,7 +432,7 @@ def told_in(where: Place, step: str, run_id: str, against: str | None = None) ->
         store.close()
 
 
-def told_in(store: Store, root: str, state: State, step_id: StepId) -> Told:
+def told_of_run(store: Store, root: str, state: State, step_id: StepId) -> Told:
     """The answer about a step of a run that was read already; `root` is the project directory."""
     origin = added_words(state, step_id, additions(store, state)).removeprefix("added by ")
     past = Past(store, state, Texts(store, root))

@@ -82,10 +82,10 @@ def ledger_query(desk: Desk, given: Given) -> Answer:
     wanted = (given.maybe("text") or "").casefold()
     entries = ledger_json(one, certain)
     rows: list[Json] = []
-    for name, texts in rows_of(one, certain).items():
-        for text, entry in zip(texts, _entries(entries, name), strict=False):
-            if not wanted or wanted in text.casefold():
-                rows.append({"kind": name, "text": text, "entry": entry})
+    for name, written in rows_of(one, certain).items():
+        for row, entry in zip(written, _entries(entries, name), strict=False):
+            if not wanted or wanted in row.line.casefold():
+                rows.append({"kind": name, "text": row.line, "entry": entry})
     shown = page(rows, given.maybe("cursor"))
     lines = [plain(f"{_at(row, 'kind')}: {_at(row, 'text')}") for row in shown.rows]
     data: dict[str, Json] = {

@@ -28,7 +28,12 @@ _PATIENCE = 5  # seconds
 
 
 @click.command(
-    epilog="\b\nExample:\n  holdfast ui\n  holdfast ui --no-browser --port 8000\n  holdfast ui --read-only"
+    epilog="\b\nExample:\n  holdfast ui\n  holdfast ui --no-browser --port 8000\n  holdfast ui --read-only\n"
+    "  holdfast ui --export run.html @-1"
+)
+@click.argument("run", required=False)
+@click.option(
+    "--export", "file", metavar="FILE", help="Write RUN (the last) into one HTML file instead."
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Which port (0: any free one)."
@@ -42,6 +47,8 @@ _PATIENCE = 5  # seconds
 @place_options
 @json_option
 def ui(
+    run: str | None,
+    file: str | None,
     port: int,
     host: str,
     plan: str | None,
@@ -52,9 +59,17 @@ def ui(
     read_only: bool,
     as_json: bool,
 ) -> int:
-    """Show runs, steps and approvals in a browser, live, and act on them; until Ctrl-C."""
+    """Show runs, steps and approvals in a browser, live, and act on them; until Ctrl-C.
+
+    With --export nothing is served: a run is written into one file that needs nothing else to be read.
+    """
+    if run is not None and file is None:
+        raise UsageError(
+            "a run is named for --export alone", hint=f"holdfast ui --export run.html {run}"
+        )
     try:  # parts that are not everybody's, and that no other command may wait for
         from holdfast.web.door import Keys
+        from holdfast.web.export import write_export
         from holdfast.web.look import Look
         from holdfast.web.server import Moments, bind, serve
     except ImportError as error:
@@ -63,16 +78,19 @@ def ui(
             hint="pip install 'holdfast[ui]'",
         ) from error
     where = place(plan, store, plan_id)
+    meta = dict(click.get_current_context().meta)
+    if file is not None:
+        write_export(Look(where, meta, read_only=True), run, file, as_json=as_json)
+        return 0
     asked = Asked(browser=not no_browser, as_json=as_json)
     if (running := _running(where)) is not None and not port:
         _tell(f"{running.address}{OPEN}?code={_new_code(running)}", asked, first=False)
         return 0
     bound, keys = bind(host, port), Keys(wire.now_ms)
-    meta = click.get_current_context().meta
     _announce(where, bound, keys)
     serve(
         bound,
-        Look(where, dict(meta), read_only=read_only),
+        Look(where, meta, read_only=read_only),
         keys,
         Moments(
             ready=lambda: _tell(f"{bound.address}{OPEN}?code={keys.new_code()}", asked),

@@ -19,7 +19,7 @@ from holdfast.cli.say import named, short
 from holdfast.cli.sides import entries_of
 from holdfast.cli.status import step_notes
 from holdfast.cli.succession import with_successor
-from holdfast.cli.why import told_in, with_commands
+from holdfast.cli.why import told_of_run, with_commands
 from holdfast.cli.whytext import told_lines
 from holdfast.core.evidence import Evidence
 from holdfast.core.ledger import Ledger
@@ -245,7 +245,7 @@ def why_of(look: Look, state: State, step_id: StepId) -> list[tuple[str, bool]]:
     """The words of `holdfast why`."""
 
     def lines() -> list[tuple[str, bool]]:
-        told = told_in(look.store, look.where.root, state, step_id)
+        told = told_of_run(look.store, look.where.root, state, step_id)
         told = with_commands(with_successor(look.where, told))
         return [(line.text, line.raw) for line in told_lines(told)]
 

@@ -23,7 +23,7 @@ of drawings are attributes of SVG; behaviour is in `static/page.js`, by `data-` 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -43,6 +43,7 @@ from holdfast.core.reasons import sentence
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.items import spelled_out
 from holdfast.model.money import dollars
+from holdfast.model.secret import struck_text
 from holdfast.model.text import clean
 from holdfast.web.look import Look
 
@@ -60,8 +61,20 @@ class Tab:
     path: str = ""
 
 
-TABS = (Tab("steps", "Steps"),)
-SCREENS = (("/approvals", "Approvals"),)  # beside the runs, in the head of every page
+TABS = (
+    Tab("steps", "Steps"),
+    Tab("graph", "Graph", "/graph"),
+    Tab("timeline", "Timeline", "/timeline"),
+    Tab("log", "Log", "/log"),
+    Tab("cost", "Cost", "/cost"),
+)
+SCREENS = (  # beside the runs, in the head of every page
+    ("/approvals", "Approvals"),
+    ("/ledger", "Ledger"),
+    ("/compare", "Compare"),
+    ("/plan", "Plan"),
+    ("/cost", "Cost"),
+)
 
 
 class Desk:
@@ -120,13 +133,27 @@ def page(
     return HTMLResponse(rendered(template, context, part="main" if asked else ""), status)
 
 
-def rendered(template: str, context: Mapping[str, object], *, part: str = "") -> Markup:
-    """A template, or one block of it: HTML of ours, which another template may hold."""
-    found = _environment().get_template(template)
+def rendered(
+    template: str, context: Mapping[str, object], *, part: str = "", secrets: Sequence[str] = ()
+) -> Markup:
+    """A template, or one block of it: HTML of ours, which another template may hold.
+
+    Secrets that are given are struck out of whatever is put into it.
+    """
+    kept = _environment()
+    if secrets:
+        kept = kept.overlay(finalize=lambda value: _shown(_struck(value, secrets)))
+    found = kept.get_template(template)
     if not part:
         return Markup(found.render(context))  # noqa: S704 - escaped by the template
     inner = found.new_context(dict(context))
     return Markup("".join(found.blocks[part](inner)))  # noqa: S704 - as above
+
+
+def _struck(value: object, secrets: Sequence[str]) -> object:
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return struck_text(value, secrets)
+    return value
 
 
 def address(path: str, **query: object) -> str:

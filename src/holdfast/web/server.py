@@ -22,6 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast.errors import BugError, UsageError
 from holdfast.web import doing, drawer, inbox, live, run, runs
+from holdfast.web.charts import ROUTES as CHARTS
 from holdfast.web.door import Door, Keys
 from holdfast.web.look import Look
 from holdfast.web.screens import Desk, page, rendered
@@ -80,6 +81,7 @@ def routes() -> list[BaseRoute]:
         *doing.ROUTES,
         *inbox.ROUTES,
         *live.ROUTES,
+        *CHARTS,
         Mount("/static", StaticFiles(directory=static)),
     ]
 
