@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from mcp.client.context import ClientRequestContext
 from mcp.types import ElicitRequestParams, ElicitResult
 
 from holdfast.mcp.answer import MOST_TEXT
-from tests.cli.project import COMMAND, Project, until
+from tests.cli.project import COMMAND, DEADLINE, Project, until
 from tests.mcp.bare import Bare, text
 
 TOOLS = [
@@ -146,7 +147,7 @@ def test_a_run_goes_on_when_its_server_is_killed(project: Project) -> None:
         begun = first.ok("run_start", plan_hash=digest, max_cost_usd=0)
         project.watch(begun["pid"])
         until(lambda: project.begun() == ["slow"], "the step begins")
-        first.process.send_signal(signal.SIGKILL)
+        os.killpg(first.process.pid, signal.SIGKILL)  # with all that it did not set free
         first.process.wait()
     project.open("go")
     with Bare(project) as second:
@@ -336,6 +337,14 @@ def test_what_is_wrong_is_said_as_the_command_says_it(project: Project, bare: Ba
     project.plan({"a": {"shell": "echo 1"}})
     assert "'why'" in bare.refused("why", step="why")["message"]
     assert bare.refused("run_status")["message"]
+
+
+def test_a_server_ends_when_its_client_does(project: Project, bare: Bare) -> None:
+    project.plan({"a": {"shell": "echo 1"}})
+    bare.ok("plan_preview")
+    assert bare.process.stdin is not None
+    bare.process.stdin.close()
+    assert bare.process.wait(DEADLINE) == 0
 
 
 def test_a_server_says_at_once_what_is_wrong_with_its_place(project: Project) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 import anyio
+from anyio import from_thread
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
@@ -36,13 +39,14 @@ from holdfast.mcp.given import Given, flaw
 from holdfast.mcp.people import answered, question, shown
 from holdfast.mcp.previews import Previews
 from holdfast.mcp.prompts import prompt, prompts
-from holdfast.mcp.statuses import moment
+from holdfast.mcp.statuses import Moment, watch
 from holdfast.mcp.tools import Offer, offered
 from holdfast.model.version import VERSION
 
 T = TypeVar("T")
 Context = ServerRequestContext[dict[str, object]]
 MOST_AT_ONCE = 4  # questions that are worked on: the others wait their turn
+MOST_WAITING = 16  # who looks on at runs, apart from those
 PAUSE = 0.5  # seconds between looks at a run that somebody waits for
 INSTRUCTIONS = (
     "Holdfast runs plans of guarded steps and keeps every accepted result. Preview first (plan_preview), "
@@ -60,6 +64,10 @@ class Service:
     previews: Previews = field(default_factory=Previews)
     places: anyio.CapacityLimiter = field(
         default_factory=lambda: anyio.CapacityLimiter(MOST_AT_ONCE)
+    )
+
+    waits: anyio.CapacityLimiter = field(
+        default_factory=lambda: anyio.CapacityLimiter(MOST_WAITING)
     )
 
     @property
@@ -104,11 +112,11 @@ class Service:
             answer = failed(error, [Next(offer.after)])
         return answer.result(tools)
 
-    async def work(self, ask: Callable[[], T]) -> T:
+    async def work(self, ask: Callable[[], T], places: anyio.CapacityLimiter | None = None) -> T:
         """Do something that reads or writes a store, beside the loop."""
         try:
-            return await anyio.to_thread.run_sync(ask, limiter=self.places)
-        except HoldfastError:
+            return await anyio.to_thread.run_sync(ask, limiter=places or self.places)
+        except (HoldfastError, TimeoutError):
             raise
         except Exception as error:
             if (fault := outside_fault(error)) is not None:
@@ -117,16 +125,21 @@ class Service:
             raise BugError(f"{type(error).__name__}: {error} [this is a bug]") from error
 
     async def _wait(self, context: Context, given: Given) -> None:
-        """Until a run ends or rests, or somebody answers what it rests for, or the time is over."""
-        run, told = given.maybe("run_id"), -1
-        first = now = await self.work(partial(moment, self.desk, run))
-        with anyio.move_on_after(given.number("wait_s") or 0):
-            while now.goes_on or (now.asks and first.asks):
-                if now.seq != told:
-                    told = now.seq
-                    await context.session.report_progress(now.done, now.steps, now.words)
-                await anyio.sleep(PAUSE)
-                now = await self.work(partial(moment, self.desk, run))
+        """Let somebody look on beside the loop, and pass on what they see, as long as it was asked for."""
+        end = anyio.current_time() + (given.number("wait_s") or 0)
+
+        def tell(now: Moment) -> None:
+            from_thread.run(context.session.report_progress, now.done, now.steps, now.words)
+
+        def pause() -> None:
+            from_thread.check_cancelled()
+            left = end - from_thread.run_sync(anyio.current_time)
+            if left <= 0:
+                raise TimeoutError
+            time.sleep(min(PAUSE, left))
+
+        with suppress(TimeoutError):
+            await self.work(partial(watch, self.desk, given, tell, pause), self.waits)
 
     async def list_resources(
         self, context: Context, params: PaginatedRequestParams | None

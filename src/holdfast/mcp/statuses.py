@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, cast
 
 from holdfast import wire
-from holdfast.cli.ending import exit_code, headline, run_told
+from holdfast.cli.ending import exit_code, headline, is_settled, run_told
 from holdfast.cli.onlook import Onlooker
 from holdfast.cli.place import Place, find_run
 from holdfast.cli.say import plain
@@ -25,31 +24,44 @@ _KEPT = ("run", "status", "reason", "plan", "waiting", "conflicts", "gaps", "tot
 _OPEN = frozenset({"running", "waiting", "failed"})
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """How far a run is: enough to say whether anything changed, and what to tell of it."""
+class Moment(NamedTuple):
+    """How far a run is, for whoever waits for it."""
 
-    seq: int
-    goes_on: bool
-    asks: bool  # it rests, and waits for a person
     done: int
     steps: int
     words: str
 
 
-def moment(desk: Desk, run: str | None) -> Moment:
-    """How far a run is now."""
+def watch(
+    desk: Desk, given: Given, tell: Callable[[Moment], None], pause: Callable[[], None]
+) -> None:
+    """Look on until a run ends or rests, or somebody answers what it rests for; tell of each change.
+
+    Only what is new is read. `pause` raises when the time is over, or when nobody waits any more.
+    """
     with desk.here() as where:
         store = where.open(readonly=True)
         try:
-            state = load_state(store, find_run(store, run, where.line()))
-            goes_on = Onlooker(store, state).goes_on
-            words = headline(state, wire.now_ms(), driven=goes_on)
-            done = state.counts["done"] + state.counts["reused"]
-            asks = state.status == "waiting" and not answered_in(store, state)
-            return Moment(state.seq, goes_on, asks, done, len(state.steps), words)
+            state = load_state(store, find_run(store, given.maybe("run_id"), where.line()))
+            onlooker, told = Onlooker(store, state), -1
+            rests = _asks(store, state)
+            while onlooker.goes_on or (rests and _asks(store, state)):
+                onlooker.news()
+                if state.seq != told:
+                    told = state.seq
+                    done = state.counts["done"] + state.counts["reused"]
+                    words = headline(state, wire.now_ms(), driven=onlooker.goes_on)
+                    tell(Moment(done, len(state.steps), words))
+                pause()
         finally:
             store.close()
+
+
+def _asks(store: Store, state: State) -> bool:
+    """Whether a run rests because a person has to answer, and none did."""
+    return (
+        state.status == "waiting" and not answered_in(store, state) and not is_settled(store, state)
+    )
 
 
 def run_status(desk: Desk, given: Given) -> Answer:
@@ -77,12 +89,11 @@ def _answer(store: Store, state: State, where: Place, given: Given) -> Answer:
         "steps": list(part.rows),
         "cursor": part.cursor,
     }
-    answered = answered_in(store, state)
-    following = list(following_status(state, told, driven=driven, answered=bool(answered)))
+    asks = _asks(store, state)
+    following = list(following_status(state, told, driven=driven, asks=asks))
     if part.cursor is not None:
         following.append(Next("run_status", {"run_id": state.run, "cursor": part.cursor}))
-    for_people = commands if state.status == "waiting" and not answered else []
-    return Answer([plain(line) for line in lines], data, following, for_people)
+    return Answer([plain(line) for line in lines], data, following, commands if asks else [])
 
 
 def _steps(store: Store, state: State, told: Mapping[str, Json], since: float | None) -> list[Json]:
@@ -101,17 +112,18 @@ _FEW = 20
 
 
 def following_status(
-    state: State, told: Mapping[str, Json], *, driven: bool, answered: bool
+    state: State, told: Mapping[str, Json], *, driven: bool, asks: bool
 ) -> Sequence[Next]:
     """The tools that fit where a run stands."""
     run: dict[str, Json] = {"run_id": state.run}
     resume = Next("run_control", {**run, "action": "resume"})
     if state.status == "running" and driven:
         return [Next("run_status", {**run, "wait_s": WAIT, "since": state.seq})]
-    if state.status == "waiting" and not answered:
+    if asks:
         asked = cast("Sequence[Mapping[str, Json]]", told["waiting"])
-        names = [str(one["approval"]) for one in asked if one["approval"]]
-        return [Next("approval_request_human", {"approval_id": name}) for name in names[:3]]
+        names = [str(one["approval"]) for one in asked if one["approval"] and one["step"]]
+        shown = [Next("approval_request_human", {"approval_id": name}) for name in names[:3]]
+        return shown or [Next("run_status", {**run, "wait_s": WAIT})]
     if state.status in {"failed", "escalated"}:
         failed = next((s for s in state.graph.order if state.steps[s].phase == "failed"), None)
         if failed is None:
