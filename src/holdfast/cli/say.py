@@ -68,6 +68,13 @@ def write(text: str) -> None:
         into_the_void(sys.stdout)
 
 
+def out_command(line: str) -> None:
+    """A line that whoever reads stdout is to obey: spelled by its maker, in what the stream can show."""
+    if sys.stdout is not None:
+        encoding = sys.stdout.encoding or "utf-8"
+        write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
 def into_the_void(stream: TextIO) -> None:
     """From now on nobody listens, or the exit would fail over it."""
     with contextlib.suppress(OSError, ValueError):
