@@ -158,6 +158,17 @@ def test_nothing_from_outside_is_a_command_a_link_or_markup(project: Project) ->
     assert html.count("<td>✗</td>") == 1
 
 
+def test_a_terminal_without_our_signs_is_told_too(project: Project) -> None:
+    refused(project, "größer →")
+    for name in ("ascii", "latin-1"):
+        own = {**on_github(project), "PYTHONIOENCODING": name}
+        told = project.ended("ci", "report", env=own)
+        assert told.code == 0, told.err
+        assert told.out.startswith(b"::error file=plan.yaml,line=10,title=write::")
+        assert told.out.decode(name)
+    assert "größer →" in summary(project)
+
+
 def test_text_stays_text() -> None:
     html = MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(f"x {text_of(HOSTILE)}")
     assert html.count("<") == 2, "a paragraph, and nothing in it"

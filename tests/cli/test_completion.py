@@ -7,19 +7,17 @@ import pty
 import re
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.cli.project import Project
+from tests.cli.project import DEADLINE, Project
 
-DEADLINE = 15.0
 
 SHELLS = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}
 READY = {"bash": "", "zsh": "autoload -U compinit; compinit -u -D; setopt no_beep;"}
@@ -60,21 +58,25 @@ class Shell:
 
 @contextmanager
 def shell(name: str, project: Project) -> Iterator[Shell]:
-    pid, file = pty.fork()
-    if pid == 0:  # the shell's own process
-        os.chdir(project.root)
-        os.execvpe(name, [name, *SHELLS[name]], environment(project))
+    file, other = pty.openpty()
+    process = subprocess.Popen(
+        ["setsid", "--ctty", name, *SHELLS[name]],
+        cwd=project.root,
+        env=environment(project),
+        stdin=other,
+        stdout=other,
+        stderr=other,
+    )
+    os.close(other)
     try:
         opened = Shell(file)
-        opened.say(
-            f'{READY[name]} eval "$(holdfast completion {name} 2>/dev/null)"; echo up-$((40+2))\n'
-        )
+        load = f'eval "$(holdfast completion {name} 2>/dev/null)"'
+        opened.say(f"{READY[name]} {load}; echo up-$((40+2))\n")
         opened.hear(r"up-42\r?\n")
         yield opened
     finally:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        process.kill()
+        process.wait()
         os.close(file)
 
 

@@ -1,13 +1,17 @@
 """One command, many readers: options anywhere, each way of showing things, signs that fit."""
 
+import io
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import holdfast.cli
+from holdfast.cli import say
 from holdfast.cli.view import AGENTS, automatic, coloured
 from holdfast.model.text import cells
 from tests.cli.project import Project
@@ -101,6 +105,18 @@ def test_signs_that_the_stream_cannot_show_are_replaced(project: Project) -> Non
     assert "> a: first time" in said.err.splitlines()
     assert "x b: its command failed" in said.out.splitlines()
     assert "- c: skipped, Dependency 'b' failed" in said.err.splitlines()
+
+
+def test_every_sign_that_we_print_has_a_spelling_for_old_terminals() -> None:
+    """Letters of plans and models are spelled as numbers there; our own words never are."""
+    source = Path(holdfast.cli.__file__).parent
+    shown, stream = set(), io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    for path in source.glob("*.py"):
+        if path.name != "drawings.py":  # of pictures, for programs that draw
+            shown |= {letter for letter in path.read_text() if ord(letter) > 127}
+    assert len(shown) > 10
+    told = {letter: say.shown(letter, stream) for letter in sorted(shown - {"Ψ", "ρ"})}
+    assert {letter: text for letter, text in told.items() if "\\" in text} == {}
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,23 @@ def test_a_run_of_nothing_but_reuse_is_told_too(project: Project, listening: Col
     assert last.values["holdfast.steps.reused"] == 1
 
 
+def test_a_program_that_runs_a_plan_is_told_of_too(project: Project, listening: Collector) -> None:
+    script = (
+        "import holdfast\nplan = holdfast.Plan('words')\n"
+        "plan.step('one', lambda: 'x', inline=True)\nprint(holdfast.run(plan).status)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, project.write("script.py", script)],
+        cwd=project.root,
+        env=project.environment(listening.env),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("completed\n", "")
+    assert [span.name for span in listening.spans] == ["step one", "invoke_workflow words"]
+
+
 def test_nothing_is_loaded_unless_the_environment_names_a_collector(project: Project) -> None:
     project.plan({"a": {"shell": "echo 1"}})
     for extra in (

@@ -14,7 +14,7 @@ from holdfast.cli.annotations import command_line, quality_json
 from holdfast.cli.cipages import MOST_BYTES, fitting, page
 from holdfast.cli.cireport import Report, preview_report, relative, report_of, run_before
 from holdfast.cli.place import Place, find_run, json_option, place, place_options
-from holdfast.cli.say import out, out_json, talk, write
+from holdfast.cli.say import out, out_command, out_json, talk
 from holdfast.cli.show import load_state
 from holdfast.core.views import usd
 from holdfast.errors import StoreError, UsageError
@@ -95,7 +95,7 @@ def report_command(
         return 0
     if name == "github":
         for note in found.noted.kept:
-            write(command_line(note) + "\n")  # spelled so that it is one command and no other
+            out_command(command_line(note))
         if found.noted.left_out:
             out(f"{found.noted.left_out} more are in the summary")
     out(found.change.words)

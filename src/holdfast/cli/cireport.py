@@ -34,6 +34,7 @@ from holdfast.cli.place import Place
 from holdfast.cli.prices import total_words, unpriced_lines
 from holdfast.cli.say import SIGNS, seconds
 from holdfast.cli.titles import plan_title
+from holdfast.core.outlay import Saved
 from holdfast.core.reasons import sentence
 from holdfast.core.state import Phase, State
 from holdfast.core.views import shown_phase
@@ -116,7 +117,7 @@ def report_of(store: Store, where: Place, state: State, before: State | None) ->
         status=str(state.status),
         change=change,
         headline=headline(state, wire.now_ms(), driven=driven, saved=saved),
-        rows=[_row(state, s, words.get(s, "")) for s in shown[:MOST_ROWS]] + _reused(state),
+        rows=[_row(state, s, words.get(s, "")) for s in shown[:MOST_ROWS]] + _reused(state, saved),
         more_rows=max(0, len(shown) - MOST_ROWS),
         failures=failure_lines(state, words),
         ledger=_ledger(store, where, state, before),
@@ -207,9 +208,10 @@ def _why(state: State, step_id: StepId) -> str:
     return f"{words}, {step.attempts} attempts" if step.attempts > 1 else words
 
 
-def _reused(state: State) -> list[Row]:
+def _reused(state: State, saved: Saved) -> list[Row]:
     number = state.counts["reused"] - len(state.gaps)
-    return [Row(SIGNS["reused"], f"{number} reused", "")] if number else []
+    words = f"saved ~{dollars(saved.cost)}" if saved.cost else ""
+    return [Row(SIGNS["reused"], f"{number} reused", words)] if number else []
 
 
 def _ledger(store: Store, where: Place, state: State, before: State | None) -> list[str]:

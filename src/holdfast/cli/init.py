@@ -215,7 +215,9 @@ def _name(directory: str, given: str | None) -> str:
 
 def write_project(directory: str, files: Mapping[str, bytes]) -> None:
     """Write all files and the schema for editors, or none and say what is in the way."""
-    _refuse_overwriting(directory, (*files, *PLAN_NAMES))
+    _refuse_overwriting(
+        directory, (*files, *PLAN_NAMES), "holdfast init DIR, with a directory of its own"
+    )
     made: list[str] = []
     with _whole(made):
         for path, content in files.items():
@@ -225,19 +227,19 @@ def write_project(directory: str, files: Mapping[str, bytes]) -> None:
 
 def write_files(directory: str, files: Mapping[str, bytes]) -> None:
     """Write all files beside what is there, or none and say what is in the way."""
-    _refuse_overwriting(directory, (*files,))
+    _refuse_overwriting(directory, (*files,), "compare it with examples/ci, or move it away first")
     made: list[str] = []
     with _whole(made):
         for path, content in files.items():
             _write_new(os.path.join(directory, path), content, made)
 
 
-def _refuse_overwriting(directory: str, paths: Sequence[str]) -> None:
+def _refuse_overwriting(directory: str, paths: Sequence[str], hint: str) -> None:
     blocked = _in_the_way(directory, paths)
     if blocked:
         raise UsageError(
             f"nothing was written, because this is there already: {', '.join(blocked)}",
-            hint="holdfast init DIR, with a directory of its own",
+            hint=hint,
         )
 
 

@@ -31,7 +31,7 @@ SIGNS = {
 _WORDS = {sign: word for word, sign in SIGNS.items()}
 _ASCII = str.maketrans(
     {"·": ".", "▸": ">", "⏸": "!", "✓": "+", "✗": "x", "–": "-", "─": "-", "│": "|"}
-    | {"…": "...", "×": "x", "−": "-", "→": "->", "⚡": "||", "≤": "<="}
+    | {"…": "...", "×": "x", "−": "-", "→": "->", "←": "<-", "⚡": "||", "≤": "<="}
 )
 _PAINT = {
     "▸": "36",
@@ -92,6 +92,13 @@ def write(text: str) -> None:
         if error.errno != errno.EIO:
             raise
         into_the_void(sys.stdout)
+
+
+def out_command(line: str) -> None:
+    """A line that whoever reads stdout is to obey: spelled by its maker, in what the stream can show."""
+    if sys.stdout is not None:
+        encoding = sys.stdout.encoding or "utf-8"
+        write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def into_the_void(stream: TextIO) -> None:
