@@ -19,6 +19,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from holdfast.core.moves import TRANSITIONS
+from tools.gallery import drawings
 from tools.reference import generated as reference
 
 BEGIN = "<!-- transitions:begin -->"
@@ -180,7 +181,7 @@ def main(arguments: list[str] | None = None) -> int:
         table = {
             kind: {str(a): str(b) for a, b in row.items()} for kind, row in TRANSITIONS.items()
         }
-        said = run(docs, table, reference(), check=options.check)
+        said = run(docs, table, {**reference(), **drawings()}, check=options.check)
     except DocsError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

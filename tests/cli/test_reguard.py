@@ -66,7 +66,9 @@ def test_an_edited_script_of_a_guard_is_a_changed_guard(project: Project) -> Non
 
 
 @pytest.mark.req("R4", "R159")
-def test_a_function_that_guards_a_kept_artifact_gets_the_needs_of_its_step(project: Project) -> None:
+def test_a_function_that_guards_a_kept_artifact_gets_the_needs_of_its_step(
+    project: Project,
+) -> None:
     guard = "def longer(text: str, short: str) -> bool:\n    return len(text) > len(short)\n"
     project.write("checks.py", guard)
     project.plan(
