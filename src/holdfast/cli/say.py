@@ -28,9 +28,9 @@ SIGNS = {
     "skipped": "–",
 }
 _WORDS = {sign: word for word, sign in SIGNS.items()}
-_ASCII = str.maketrans(
+ASCII = str.maketrans(
     {"·": ".", "▸": ">", "⏸": "!", "✓": "+", "✗": "x", "–": "-", "─": "-", "│": "|"}
-    | {"…": "...", "×": "x", "−": "-", "→": "->", "⚡": "||", "≤": "<="}
+    | {"…": "...", "×": "x", "−": "-", "→": "->", "←": "<-", "⚡": "||", "≤": "<="}
 )
 _PAINT = {
     "▸": "36",
@@ -101,7 +101,7 @@ def shown(text: str, stream: TextIO, *, raw: bool = False) -> str:
         text = dressed(text, view())
     encoding = getattr(stream, "encoding", None) or "utf-8"
     if not _has_our_signs(encoding):
-        text = text.translate(_ASCII)
+        text = text.translate(ASCII)
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
