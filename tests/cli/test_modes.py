@@ -1,6 +1,6 @@
 """One command, many readers: options anywhere, each way of showing things, signs that fit."""
 
-import io
+import ast
 import json
 import re
 import subprocess
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-import holdfast.cli
-from holdfast.cli import say
+from holdfast.cli import main
+from holdfast.cli.say import ASCII
 from holdfast.cli.view import AGENTS, automatic, coloured
 from holdfast.model.text import cells
 from tests.cli.project import Project
@@ -107,16 +107,30 @@ def test_signs_that_the_stream_cannot_show_are_replaced(project: Project) -> Non
     assert "- c: skipped, Dependency 'b' failed" in said.err.splitlines()
 
 
-def test_every_sign_that_we_print_has_a_spelling_for_old_terminals() -> None:
-    """Letters of plans and models are spelled as numbers there; our own words never are."""
-    source = Path(holdfast.cli.__file__).parent
-    shown, stream = set(), io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    for path in source.glob("*.py"):
-        if path.name != "drawings.py":  # of pictures, for programs that draw
-            shown |= {letter for letter in path.read_text() if ord(letter) > 127}
-    assert len(shown) > 10
-    told = {letter: say.shown(letter, stream) for letter in sorted(shown - {"Ψ", "ρ"})}
-    assert {letter: text for letter, text in told.items() if "\\" in text} == {}
+@pytest.mark.parametrize("encoding", ["ascii", "cp437"])
+def test_an_old_terminal_reads_every_page(project: Project, encoding: str) -> None:
+    small(project)
+    project.call("run")
+    for words in (["run", "--help"], ["status"], ["plan", "--waves"], ["plans", "show"]):
+        ended = project.ended(*words, env={"PYTHONIOENCODING": encoding})
+        assert ended.code == 0, ended.err
+        said = ended.out.decode(encoding)
+        assert said.isascii()
+        assert "\\u" not in said, "a sign of ours has no plain form"
+
+
+def test_every_sign_that_the_command_prints_has_a_plain_form() -> None:
+    lost = {}
+    for file in Path(main.__file__).parent.glob("*.py"):
+        if file.stem == "drawings":  # files for other programs, always in UTF-8
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        letters = {one for text in texts if isinstance(text, str) for one in text}
+        strange = {one for one in letters if not one.translate(ASCII).isascii()}
+        if strange:
+            lost[file.stem] = strange
+    assert not lost
 
 
 @pytest.mark.parametrize(

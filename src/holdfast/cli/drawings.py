@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from holdfast.cli.say import SIGNS
 from holdfast.core.layout import Box, Layout, Picture, layout
+from holdfast.model.items import spelled_out
 from holdfast.model.plan import Step, StepId
 from holdfast.model.text import clean
 
@@ -87,7 +88,8 @@ def labels(drawn: Drawn) -> dict[tuple[int, int], str]:
 
 
 def cut(text: str, most: int) -> str:
-    """At most so many letters, the last one saying that there are more."""
+    """At most so many letters, the last one saying that there are more. Keys of items count as they are."""
+    text = spelled_out(text)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -29,7 +29,7 @@ SIGNS = {
     "skipped": "–",
 }
 _WORDS = {sign: word for word, sign in SIGNS.items()}
-_ASCII = str.maketrans(
+ASCII = str.maketrans(
     {"·": ".", "▸": ">", "⏸": "!", "✓": "+", "✗": "x", "–": "-", "─": "-", "│": "|"}
     | {"…": "...", "×": "x", "−": "-", "→": "->", "←": "<-", "⚡": "||", "≤": "<="}
 )
@@ -147,7 +147,7 @@ def shown(text: str, stream: TextIO, *, raw: bool = False) -> str:
     text = defused(text)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     if not _has_our_signs(encoding):
-        text = text.translate(_ASCII)
+        text = text.translate(ASCII)
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
