@@ -316,6 +316,39 @@ def test_what_changed_since_a_preview_is_shown_again_before_anything_is_done(
     assert project.ran() == []
 
 
+def test_the_selected_step_is_kept_up_with_and_stays_selected(
+    project: Project, site: Callable[..., Site], visit: Visit
+) -> None:
+    project.plan(
+        {
+            "talks": {"shell": project.sh(f"echo early >&2; {project.gate('go')}; echo late >&2")},
+            "then": {"shell": project.sh(), "needs": ["talks"]},
+        }
+    )
+    project.begun_by("run", step="talks")
+    found = site()
+    page = visit.open(found)
+    page.locator("[data-row]").click()
+    page.locator(".steps [data-step=talks]").click()
+    drawer = page.locator("#drawer")
+    expect(_row(page, "talks")).to_have_attribute("aria-current", "true")
+    expect(drawer.locator("h2")).to_contain_text("running")
+    drawer.get_by_role("link", name="Logs", exact=True).click()
+    expect(drawer.locator("pre.log")).to_contain_text("early")
+    project.open("go")
+    expect(drawer.locator("h2")).to_contain_text("done")
+    expect(drawer.locator("pre.log")).to_contain_text("late")
+    assert "step=talks" in page.url
+    assert "step=talks" in (page.locator("[data-tab]").first.get_attribute("href") or "")
+    page.reload()
+    expect(drawer.locator("pre.log")).to_contain_text("late")
+    drawer.get_by_role("link", name="close").click()
+    expect(drawer).to_be_hidden()
+    expect(page.locator(".steps [data-step=talks]")).to_be_focused()
+    assert "step=" not in page.url
+    visit.clean(found)
+
+
 def test_two_ticked_runs_can_be_compared_and_runs_filtered(
     project: Project, site: Callable[..., Site], visit: Visit
 ) -> None:

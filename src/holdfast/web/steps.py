@@ -129,12 +129,8 @@ def listing(
     if wanted:
         found: Sequence[tuple[StepId, int]] = [(step, 0) for step in chosen(state, wanted)]
     else:
-        found = look.made(
-            state,
-            f"rows {sorted(opened)}",
-            lambda: [*_visible(tree, opened)],
-            until=len(state.steps),
-        )
+        shown = hash((len(state.steps), *sorted(opened)))
+        found = look.made(state, "rows", lambda: [*_visible(tree, opened)], until=shown)
     first = min(max(0, page - 1) * PAGE, max(0, (len(found) - 1) // PAGE * PAGE))
     rows = rows_of(look, state, found[first : first + PAGE], opened=opened, flat=bool(wanted))
     return Listing(tuple(rows), first, len(found))
