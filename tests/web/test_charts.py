@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from holdfast.model.digest import Json
 from tests.cli.project import Project
@@ -181,6 +181,40 @@ def test_the_timeline_shows_attempts_waits_and_what_decided(brief: Site, visit: 
     page.locator("a.row[data-step=check]").click()
     expect(page.locator("#drawer")).to_contain_text("check")
     visit.clean(found)
+
+
+def test_a_drag_over_the_axis_shows_only_that_time(brief: Site, visit: Visit) -> None:
+    run = brief.project.status().id
+    page = enter(visit, brief, f"/runs/{run}/timeline")
+    page.locator("[data-axis]").scroll_into_view_if_needed()
+    box = page.locator("[data-axis]").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 2, box["y"] + 4)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 6, steps=3)
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"from=0\.\d+&to=\d"))
+    expect(page.get_by_role("link", name="all of its time")).to_be_visible()
+    expect(page.locator("a.row[data-step=search] rect.bar")).to_have_count(1)
+    page.get_by_role("link", name="all of its time").click()
+    expect(page.get_by_role("link", name="all of its time")).to_have_count(0)
+    visit.clean(brief)
+
+
+def test_every_screen_suits_the_dark_and_a_phone(brief: Site, browser: Browser) -> None:
+    context = browser.new_context(
+        viewport={"width": 390, "height": 800}, color_scheme="dark", reduced_motion="reduce"
+    )
+    visit = Visit(context)
+    run = brief.project.status().id
+    screens = ("graph?step=check", "timeline?open=extract", "log", "cost")
+    paths = [f"/runs/{run}/{screen}" for screen in screens]
+    for path in (*paths, "/plan", "/compare", "/ledger", "/cost"):
+        page = enter(visit, brief, path)
+        accessible(page)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, path
+    visit.clean(brief)
+    context.close()
 
 
 @pytest.mark.req("R183")
