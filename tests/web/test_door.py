@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.testing import FakeClock
+from holdfast.web.door import Keys
 from tests.cli.project import Project, until
 from tests.web.site import Site
 
@@ -217,6 +219,19 @@ def test_the_code_works_once_and_the_key_is_only_in_a_file_of_its_user(
     assert key not in said
     assert found.token not in said
     assert not file.exists(), "the key is gone with the server"
+
+
+@pytest.mark.req("D28")
+def test_a_code_is_over_after_a_minute() -> None:
+    clock = FakeClock(1000)
+    keys = Keys(clock)
+    late, early = keys.new_code(), keys.new_code()
+    clock.advance(59_999)
+    assert keys.exchange(early) is not None
+    assert keys.exchange(early) is None
+    clock.advance(1)
+    assert keys.exchange(late) is None
+    assert keys.exchange("") is None
 
 
 @pytest.mark.req("D28")

@@ -174,7 +174,13 @@ def test_a_no_needs_a_reason_and_a_yes_can_be_taken_back(
     )
     assert project.run().code == 3
     found = site()
+    project.plan(
+        {"late": {"shell": project.sh(), "approve": "always"}}, file="late.yaml", name="late"
+    )
     page = visit.open(found, "/approvals")
+    expect(page.locator("[data-card]")).to_have_count(2)
+    assert project.run("late.yaml").code == 3
+    expect(page.locator("[data-card]")).to_have_count(3)
     one, two = (page.locator("[data-card]", has_text=f"{name} waits") for name in ("one", "two"))
     one.locator("select").select_option("content")
     _press(one, "Approve")
@@ -191,7 +197,7 @@ def test_a_no_needs_a_reason_and_a_yes_can_be_taken_back(
     _press(row, "take back")
     expect(row).to_contain_text("one: revoked")
     states = [one["state"] for one in project.ok("approvals", "--all", "--json").json["approvals"]]
-    assert sorted(states) == ["rejected", "revoked"]
+    assert sorted(states) == ["rejected", "revoked"], states
     visit.clean(found)
 
 
@@ -308,6 +314,39 @@ def test_what_changed_since_a_preview_is_shown_again_before_anything_is_done(
     assert answer.status == 409
     assert "something changed since this was shown" in answer.text
     assert project.ran() == []
+
+
+def test_the_selected_step_is_kept_up_with_and_stays_selected(
+    project: Project, site: Callable[..., Site], visit: Visit
+) -> None:
+    project.plan(
+        {
+            "talks": {"shell": project.sh(f"echo early >&2; {project.gate('go')}; echo late >&2")},
+            "then": {"shell": project.sh(), "needs": ["talks"]},
+        }
+    )
+    project.begun_by("run", step="talks")
+    found = site()
+    page = visit.open(found)
+    page.locator("[data-row]").click()
+    page.locator(".steps [data-step=talks]").click()
+    drawer = page.locator("#drawer")
+    expect(_row(page, "talks")).to_have_attribute("aria-current", "true")
+    expect(drawer.locator("h2")).to_contain_text("running")
+    drawer.get_by_role("link", name="Logs", exact=True).click()
+    expect(drawer.locator("pre.log")).to_contain_text("early")
+    project.open("go")
+    expect(drawer.locator("h2")).to_contain_text("done")
+    expect(drawer.locator("pre.log")).to_contain_text("late")
+    assert "step=talks" in page.url
+    assert "step=talks" in (page.locator("[data-tab]").first.get_attribute("href") or "")
+    page.reload()
+    expect(drawer.locator("pre.log")).to_contain_text("late")
+    drawer.get_by_role("link", name="close").click()
+    expect(drawer).to_be_hidden()
+    expect(page.locator(".steps [data-step=talks]")).to_be_focused()
+    assert "step=" not in page.url
+    visit.clean(found)
 
 
 def test_two_ticked_runs_can_be_compared_and_runs_filtered(

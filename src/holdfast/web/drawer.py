@@ -38,6 +38,7 @@ from holdfast.web.look import Look
 from holdfast.web.markdown import is_markdown, rendered
 from holdfast.web.screens import number, screen
 from holdfast.web.screens import rendered as drawn
+from holdfast.web.steps import mark_of
 from holdfast.web.tries import Shown, shown_tries, tries_of
 
 MOST_SHOWN = 128 * 1024  # characters of one content on a page
@@ -108,6 +109,7 @@ def drawer_of(look: Look, state: State, query: Mapping[str, str]) -> dict[str, o
     return {
         "step": state.plan.steps[step_id],
         "here": here,
+        "mark": mark_of(step_id),
         "phase": shown_phase(state, step_id),
         "notes": step_notes(state, step_id, now, f"by {word.words()}" if word else ""),
         "views": VIEWS,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,7 +23,7 @@ from starlette.routing import Route
 
 from holdfast import wire
 from holdfast.core.state import State
-from holdfast.errors import UsageError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.event import Recorded
 from holdfast.model.plan import RunId, StepId
 from holdfast.web.look import Look
@@ -115,20 +116,23 @@ def _with_groups(look: Look, state: State, steps: Iterable[StepId]) -> dict[Step
 async def follow_run(request: Request) -> Response:
     """The events of one run."""
     desk = desk_of(request)
-    state = await desk.do(lambda look: look.find(request.path_params["run"]))
+    try:
+        state = await desk.do(lambda look: look.find(request.path_params["run"]))
+    except HoldfastError:
+        return Response(status_code=404)
     given = request.headers.get("last-event-id") or request.query_params.get("after")
     after = number(given, 0)
     word = request.query_params.get("word", "")
 
     async def stream() -> AsyncIterator[ServerSentEvent]:
         seen, known = after, word
-        while True:
-            news = await desk.do(partial(news_of, state.run, seen, known))
-            if news is not None:
-                seen = news.seq
-                known = news.word
-                yield news.message()
-            await asyncio.sleep(PAUSE)
+        with suppress(HoldfastError):  # the run was removed, or its store is broken: no more news
+            while True:
+                news = await desk.do(partial(news_of, state.run, seen, known))
+                if news is not None:
+                    seen, known = news.seq, news.word
+                    yield news.message()
+                await asyncio.sleep(PAUSE)
 
     return EventSourceResponse(stream(), ping=PING)
 
@@ -162,11 +166,12 @@ async def follow_runs(request: Request) -> Response:
         known = await desk.do(_runs_now)
         if request.headers.get("last-event-id"):  # it was away, and nobody knows what it missed
             yield News(1, "", "", whole=True).message()
-        while True:
-            known, html, more = await desk.do(partial(runs_news, known))
-            if html or more:
-                yield News(1, html, "", whole=more).message()
-            await asyncio.sleep(PAUSE)
+        with suppress(HoldfastError):
+            while True:
+                known, html, more = await desk.do(partial(runs_news, known))
+                if html or more:
+                    yield News(1, html, "", whole=more).message()
+                await asyncio.sleep(PAUSE)
 
     return EventSourceResponse(stream(), ping=PING)
 

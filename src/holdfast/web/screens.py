@@ -17,7 +17,8 @@ text) and then escaped, so a template has nothing to remember; the id of a step 
 written as `{{ id|exact }}`. Never use `|safe`; text that is Markdown goes through `markdown.rendered`.
 
 Nothing is written into `style=` and no script stands in a page: the policy of the door refuses both. Sizes
-of drawings are attributes of SVG; behaviour is in `static/page.js`, by `data-` attributes.
+of drawings are attributes of SVG; behaviour is in `static/page.js`, by `data-` attributes. What lies there as
+`htmx.min.js` is htmx 4.0.1 as it is published, without the line that names its source map.
 """
 
 from __future__ import annotations
@@ -186,6 +187,7 @@ def _environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_shown,
+        auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -7,7 +7,7 @@ somebody opens it. Only what a page shows is worked out; counts of groups are ke
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -126,8 +126,11 @@ def listing(
 ) -> Listing:
     """One page of the list; `wanted` are selectors, or a part of an id, and then nothing is folded."""
     tree = kept_tree(look, state)
-    fits = ((step, 0) for step in chosen(state, wanted)) if wanted else _visible(tree, opened)
-    found = list(fits)
+    if wanted:
+        found: Sequence[tuple[StepId, int]] = [(step, 0) for step in chosen(state, wanted)]
+    else:
+        shown = hash((len(state.steps), *sorted(opened)))
+        found = look.made(state, "rows", lambda: [*_visible(tree, opened)], until=shown)
     first = min(max(0, page - 1) * PAGE, max(0, (len(found) - 1) // PAGE * PAGE))
     rows = rows_of(look, state, found[first : first + PAGE], opened=opened, flat=bool(wanted))
     return Listing(tuple(rows), first, len(found))

@@ -57,13 +57,18 @@
       take(news.html);
       document.dispatchEvent(new CustomEvent("holdfast:news", { detail: { seq: event.lastEventId, ...news } }));
       if (news.words) speak(news.words, news.over);
-      if (news.whole) again();
+      if (news.whole || (news.html && inbox())) again();
     });
+  }
+  // Cards are renewed unless somebody is about to answer one, or reads what came of an answer.
+  function inbox() {
+    const busy = document.activeElement?.closest("form") || document.querySelector("main .said");
+    return document.querySelector("[data-inbox]") && !busy;
   }
   function again() {
     const list = document.querySelector("[data-list]");
     if (list) window.htmx.ajax("GET", list.dataset.list, { target: "#list", swap: "outerHTML" });
-    else if (document.querySelector("table.runs, p[data-live]")) window.htmx.ajax("GET", location.pathname + location.search, { target: "#main", swap: "innerHTML" });
+    else if (document.querySelector("table.runs, p[data-live], [data-inbox]")) window.htmx.ajax("GET", location.pathname + location.search, { target: "#main", swap: "innerHTML" });
   }
 
   // --- keys ---
@@ -152,18 +157,51 @@
     }
   });
 
-  // --- the drawer and previews: where the focus goes, and that something is on its way ---
+  // --- the selected step: one selection, in the address, in the list and in every link beside it ---
+  const selected = () => new URL(location.href).searchParams.get("step") ?? "";
+  function mark() {
+    const step = selected();
+    for (const one of document.querySelectorAll(".steps [data-step]")) {
+      if (one.dataset.step === step) one.closest("li").setAttribute("aria-current", "true");
+      else one.closest("li").removeAttribute("aria-current");
+    }
+    for (const one of document.querySelectorAll("[data-tab], .steps .fold, .tab .pages a")) {
+      const address = new URL(one.href);
+      if (step) address.searchParams.set("step", step);
+      else address.searchParams.delete("step");
+      one.href = address.pathname + address.search;
+    }
+    for (const one of document.querySelectorAll(".filter input[name=step]")) one.value = step;
+  }
   document.addEventListener("htmx:after:swap", (event) => {
     const target = event.detail?.ctx?.target ?? event.target;
     if (!(target instanceof Element)) return;
     if (target.id === "drawer") {
-      for (const one of document.querySelectorAll(".steps [aria-current]")) one.removeAttribute("aria-current");
-      const step = new URL(location.href).searchParams.get("step");
-      for (const one of document.querySelectorAll(".steps [data-step]")) {
-        if (one.dataset.step === step) one.closest("li").setAttribute("aria-current", "true");
-      }
+      mark();
+      if (target.dataset.quiet) { delete target.dataset.quiet; return; }
       if (!target.contains(document.activeElement)) target.focus({ preventScroll: true });
+      if (matchMedia("(max-width: 50rem)").matches) target.scrollIntoView();
     } else if (target.matches("[id=act], [id=run-act]")) (target.querySelector("[autofocus]") ?? target).focus();
+    else if (target.id === "list" || document.getElementById("list")) mark();
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-close]");
+    if (!link) return;
+    event.preventDefault();
+    const row = [...document.querySelectorAll(".steps [data-step]")].find((one) => one.dataset.step === selected());
+    const address = new URL(location.href);
+    for (const name of ["step", "view", "attempt", "from"]) address.searchParams.delete(name);
+    history.replaceState(history.state, "", address);
+    document.getElementById("drawer").replaceChildren();
+    mark();
+    row?.focus();
+  });
+  // What is open of a step is renewed when the step changes, unless somebody acts on it just now.
+  document.addEventListener("holdfast:news", (event) => {
+    const drawer = document.getElementById("drawer"), head = drawer?.querySelector("[data-drawer]");
+    if (!head || drawer.querySelector(".preview, .said") || !event.detail.html.includes(`"${head.dataset.mark}-now"`)) return;
+    drawer.dataset.quiet = "yes";
+    window.htmx.ajax("GET", head.dataset.drawer, { target: "#drawer", swap: "innerHTML" });
   });
 
   document.addEventListener("DOMContentLoaded", follow);
