@@ -1,20 +1,20 @@
 """Graph, timeline, log, cost, ledger, compare and plan in a real browser."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from holdfast.model.digest import Json
 from tests.cli.project import Project
 from tests.cli.test_ledger_words import handoff
 from tests.web.big import large_run
 from tests.web.conftest import Visit
-from tests.web.site import Site
+from tests.web.site import Site, serve
 
 GRAVE = {"serious", "critical"}
 HOSTILE = (
@@ -34,6 +34,14 @@ def accessible(page: Page) -> None:
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in grave] == []
 
 
+def enter(visit: Visit, site: Site, path: str) -> Page:
+    """Come in by another code than the first visitor's, then go to a path."""
+    address = site.project.ok("ui", "--no-browser").out.strip()
+    visit.page.goto(address)
+    visit.page.goto(site.base + path)
+    return visit.page
+
+
 def places(page: Page) -> dict[str, tuple[str, str]]:
     """Where each box stands, by its name."""
     found = page.locator("svg.graph a.box").evaluate_all(
@@ -43,9 +51,13 @@ def places(page: Page) -> dict[str, tuple[str, str]]:
     return {name: (x, y) for name, x, y in found}
 
 
-@pytest.fixture
-def brief(project: Project) -> Project:
-    """A run with items, a second attempt, a failure with what is skipped below it, and an approval."""
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A run with items, a second attempt, a failure with what is skipped below it, and an approval.
+
+    Nobody changes it: it is served once for all who look at it.
+    """
+    project = Project(tmp_path_factory.mktemp("brief"))
     project.plan(
         {
             "search": {"shell": project.sh("echo hits")},
@@ -69,16 +81,14 @@ def brief(project: Project) -> Project:
         }
     )
     assert project.run().code == 3
-    return project
+    yield serve(project)
+    project.end()
 
 
 @pytest.mark.req("R183")
-def test_the_graph_opens_level_by_level_and_shares_the_selection(
-    brief: Project, site: Serve, visit: Visit
-) -> None:
-    found = site()
-    run = brief.status().id
-    page = visit.open(found, f"/runs/{run}/graph")
+def test_the_graph_opens_level_by_level_and_shares_the_selection(brief: Site, visit: Visit) -> None:
+    found, run = brief, brief.project.status().id
+    page = enter(visit, found, f"/runs/{run}/graph")
     expect(page.get_by_role("link", name="extract ×3: 3 done, after search; opens")).to_be_visible()
     expect(page.get_by_role("link", name="after: skipped, after broken")).to_be_visible()
     expect(page.get_by_role("link", name="publish: waiting, after check")).to_be_visible()
@@ -106,8 +116,8 @@ def test_the_graph_opens_level_by_level_and_shares_the_selection(
     visit.clean(found)
 
 
-def test_a_picture_is_moved_and_resized_by_keys(brief: Project, site: Serve, visit: Visit) -> None:
-    page = visit.open(found := site(), f"/runs/{brief.status().id}/graph")
+def test_a_picture_is_moved_and_resized_by_keys(brief: Site, visit: Visit) -> None:
+    page = enter(visit, found := brief, f"/runs/{brief.project.status().id}/graph")
     canvas = page.locator("[data-canvas]")
     svg = canvas.locator("svg")
     width = float(svg.get_attribute("width") or 0)
@@ -150,10 +160,9 @@ def test_states_change_in_the_graph_and_nothing_moves(
 
 
 @pytest.mark.req("R183")
-def test_the_timeline_shows_attempts_waits_and_what_decided(
-    brief: Project, site: Serve, visit: Visit
-) -> None:
-    page = visit.open(found := site(), f"/runs/{brief.status().id}/timeline")
+def test_the_timeline_shows_attempts_waits_and_what_decided(brief: Site, visit: Visit) -> None:
+    run = brief.project.status().id
+    page = enter(visit, found := brief, f"/runs/{run}/timeline")
     row = page.locator("svg.timeline a.row[data-step=check]")
     expect(row.locator("rect.bar")).to_have_count(2)
     expect(row.locator("rect.bar.rejected")).to_have_count(1)
@@ -165,7 +174,7 @@ def test_the_timeline_shows_attempts_waits_and_what_decided(
     page.get_by_label("Show", exact=True).select_option("failed")
     page.get_by_role("button", name="Show").click()
     expect(page.locator("svg.timeline a.row")).to_have_count(1)
-    page.goto(f"{found.base}/runs/{brief.status().id}/timeline?show=all")
+    page.goto(f"{found.base}/runs/{run}/timeline?show=all")
     expect(page.locator("svg.timeline a.row")).to_have_count(6)
     page.get_by_role("link", name="open extract, 3 inside").click()
     expect(page.locator("svg.timeline a.row")).to_have_count(9)
@@ -174,12 +183,44 @@ def test_the_timeline_shows_attempts_waits_and_what_decided(
     visit.clean(found)
 
 
+def test_a_drag_over_the_axis_shows_only_that_time(brief: Site, visit: Visit) -> None:
+    run = brief.project.status().id
+    page = enter(visit, brief, f"/runs/{run}/timeline")
+    page.locator("[data-axis]").scroll_into_view_if_needed()
+    box = page.locator("[data-axis]").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 2, box["y"] + 4)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 6, steps=3)
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"from=0\.\d+&to=\d"))
+    expect(page.get_by_role("link", name="all of its time")).to_be_visible()
+    expect(page.locator("a.row[data-step=search] rect.bar")).to_have_count(1)
+    page.get_by_role("link", name="all of its time").click()
+    expect(page.get_by_role("link", name="all of its time")).to_have_count(0)
+    visit.clean(brief)
+
+
+def test_every_screen_suits_the_dark_and_a_phone(brief: Site, browser: Browser) -> None:
+    context = browser.new_context(
+        viewport={"width": 390, "height": 800}, color_scheme="dark", reduced_motion="reduce"
+    )
+    visit = Visit(context)
+    run = brief.project.status().id
+    screens = ("graph?step=check", "timeline?open=extract", "log", "cost")
+    paths = [f"/runs/{run}/{screen}" for screen in screens]
+    for path in (*paths, "/plan", "/compare", "/ledger", "/cost"):
+        page = enter(visit, brief, path)
+        accessible(page)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, path
+    visit.clean(brief)
+    context.close()
+
+
 @pytest.mark.req("R183")
-def test_the_log_is_read_in_order_and_per_attempt(
-    brief: Project, site: Serve, visit: Visit
-) -> None:
-    run = brief.status().id
-    page = visit.open(found := site(), f"/runs/{run}/log")
+def test_the_log_is_read_in_order_and_per_attempt(brief: Site, visit: Visit) -> None:
+    run = brief.project.status().id
+    page = enter(visit, found := brief, f"/runs/{run}/log")
     expect(page.get_by_text("attempts 1 to 8 of 8")).to_be_visible()
     expect(page.locator("article", has_text="broken")).to_contain_text("oops")
     expect(page.locator("article", has_text="check").first).to_contain_text("rejected by regex")

@@ -91,6 +91,9 @@ class Chart:
     known: int
     first: int
     left_out: int  # steps that nothing was done for
+    knots: str = (
+        ""  # places and seconds between which time is drawn alike, for a drag over the axis
+    )
 
     @property
     def height(self) -> int:
@@ -165,7 +168,11 @@ def chart_of(look: Look, state: State, wanted: Wanted) -> Chart:
     ]
     ticks = _ticks(axis, state.started_at)
     left_out = len(state.steps) - len(bars) if wanted.kind == "" else 0
-    return Chart(tuple(drawn), tuple(cuts), ticks, len(rows), first, left_out)
+    knots = " ".join(
+        f"{_x(place)}:{(moment - state.started_at) / 1000:.3f}"
+        for moment, place in zip(axis.moments, axis.places, strict=True)
+    )
+    return Chart(tuple(drawn), tuple(cuts), ticks, len(rows), first, left_out, knots)
 
 
 def _cut_words(lasted: int, waiting: bool) -> str:

@@ -40,6 +40,7 @@
   document.addEventListener("pointerdown", (event) => {
     const box = event.target.closest("[data-canvas]");
     if (!box || event.button || event.target.closest("a, button, input")) return;
+    if (event.target.closest("svg.timeline g, [data-axis]")) { choose(event); return; }
     let { clientX: x, clientY: y } = event;
     const move = (at) => { box.scrollBy(x - at.clientX, y - at.clientY); x = at.clientX; y = at.clientY; };
     const end = () => { box.classList.remove("held"); removeEventListener("pointermove", move); removeEventListener("pointerup", end); };
@@ -47,6 +48,42 @@
     addEventListener("pointermove", move);
     addEventListener("pointerup", end);
   });
+
+  // A drag over the axis of a timeline shows the time that was chosen.
+  function choose(event) {
+    const svg = event.target.closest("svg"), begun = place(svg, event);
+    const mark = document.createElementNS(svg.namespaceURI, "rect");
+    mark.setAttribute("class", "chosen");
+    svg.append(mark);
+    const span = (at) => [begun, place(svg, at)].sort((a, b) => a - b);
+    const move = (at) => {
+      const [left, right] = span(at);
+      for (const [name, value] of Object.entries({ x: left, width: right - left, y: 0, height: "100%" })) mark.setAttribute(name, value);
+    };
+    const end = (at) => {
+      removeEventListener("pointermove", move);
+      removeEventListener("pointerup", end);
+      mark.remove();
+      const [left, right] = span(at);
+      if (right - left < 8) return;
+      const address = new URL(location.href);
+      address.searchParams.set("from", second(svg, left));
+      address.searchParams.set("to", second(svg, right));
+      address.searchParams.delete("page");
+      location.assign(address);
+    };
+    event.preventDefault();
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", end);
+  }
+  const place = (svg, event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse()).x;
+  function second(svg, x) {
+    const knots = svg.dataset.knots.split(" ").map((one) => one.split(":").map(Number));
+    const at = Math.max(1, knots.findIndex(([where]) => where >= x));
+    const [[left, from], [right, to]] = [knots[at - 1], knots[at] ?? knots[at - 1]];
+    const share = right > left ? (Math.min(Math.max(x, left), right) - left) / (right - left) : 0;
+    return (from + (to - from) * share).toFixed(3);
+  }
 
   // One selection: the step that is chosen in a picture is the one beside it.
   function select(box) {
