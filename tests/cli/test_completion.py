@@ -18,7 +18,6 @@ import pytest
 
 from tests.cli.project import DEADLINE, Project
 
-
 SHELLS = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}
 READY = {"bash": "", "zsh": "autoload -U compinit; compinit -u -D; setopt no_beep;"}
 
