@@ -93,7 +93,8 @@ def _answer(store: Store, state: State, where: Place, given: Given) -> Answer:
     following = list(following_status(state, told, driven=driven, asks=asks))
     if part.cursor is not None:
         following.append(Next("run_status", {"run_id": state.run, "cursor": part.cursor}))
-    return Answer([plain(line) for line in lines], data, following, commands if asks else [])
+    for_people = commands if asks or state.status == "limit" else []
+    return Answer([plain(line) for line in lines], data, following, for_people)
 
 
 def _steps(store: Store, state: State, told: Mapping[str, Json], since: float | None) -> list[Json]:
