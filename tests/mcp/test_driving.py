@@ -90,7 +90,7 @@ def test_the_official_client_drives_a_run_while_a_person_approves(
             assert (asked["state"], asked["shown_to_person"]) == ("open", "accept")
             assert project.ok("approvals", "--json").json["approvals"][0]["state"] == "open"
             await asyncio.to_thread(project.ok, "approve", "publish", "--yes")
-            await call("run_status", run_id=begun["run_id"], wait_s=50)
+            await call("run_status", run_id=begun["run_id"], wait_s=50, since=rests["seq"])
             await call("run_control", run_id=begun["run_id"], action="resume")
             return await call("run_status", run_id=begun["run_id"], wait_s=50)
 
@@ -124,9 +124,9 @@ def test_a_client_of_another_make_drives_a_run_while_a_person_approves(
     card = bare.tool("approval_request_human", **rests["next"][0]["arguments"])
     assert "this client cannot show it: tell the person" in text(card)
     assert "holdfast approve publish" in card["structuredContent"]["commands"]
-    bare.send(
-        "tools/call", {"name": "run_status", "arguments": {"run_id": run, "wait_s": 50}}, id="w"
-    )
+    waits = card["structuredContent"]["next"][0]
+    assert waits["arguments"] == {"run_id": run, "wait_s": 50, "since": rests["seq"]}
+    bare.send("tools/call", {"name": waits["tool"], "arguments": waits["arguments"]}, id="w")
     project.ok("approve", "publish", "--yes")
     answered = bare.read()
     assert answered["id"] == "w"
