@@ -4,6 +4,7 @@ import json
 import queue
 import subprocess
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,11 +17,11 @@ VERSION = "2025-06-18"
 class Bare:
     """Owns a server process; every read has a deadline."""
 
-    def __init__(self, project: Project, *words: str) -> None:
+    def __init__(self, project: Project, *words: str, env: Mapping[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
             [*COMMAND, "mcp", *words],
             cwd=project.root,
-            env=project.environment(),
+            env=project.environment(env),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -90,7 +90,7 @@ def test_the_official_client_drives_a_run_while_a_person_approves(
             assert (asked["state"], asked["shown_to_person"]) == ("open", "accept")
             assert project.ok("approvals", "--json").json["approvals"][0]["state"] == "open"
             await asyncio.to_thread(project.ok, "approve", "publish", "--yes")
-            await call("run_status", run_id=begun["run_id"], wait_s=50)
+            await call("run_status", run_id=begun["run_id"], wait_s=50, since=rests["seq"])
             await call("run_control", run_id=begun["run_id"], action="resume")
             return await call("run_status", run_id=begun["run_id"], wait_s=50)
 
@@ -124,9 +124,9 @@ def test_a_client_of_another_make_drives_a_run_while_a_person_approves(
     card = bare.tool("approval_request_human", **rests["next"][0]["arguments"])
     assert "this client cannot show it: tell the person" in text(card)
     assert "holdfast approve publish" in card["structuredContent"]["commands"]
-    bare.send(
-        "tools/call", {"name": "run_status", "arguments": {"run_id": run, "wait_s": 50}}, id="w"
-    )
+    waits = card["structuredContent"]["next"][0]
+    assert waits["arguments"] == {"run_id": run, "wait_s": 50, "since": rests["seq"]}
+    bare.send("tools/call", {"name": waits["tool"], "arguments": waits["arguments"]}, id="w")
     project.ok("approve", "publish", "--yes")
     answered = bare.read()
     assert answered["id"] == "w"
@@ -350,3 +350,36 @@ def test_a_server_ends_when_its_client_does(project: Project, bare: Bare) -> Non
 def test_a_server_says_at_once_what_is_wrong_with_its_place(project: Project) -> None:
     assert "there is no plan file 'no.yaml'" in project.refused(2, "mcp", "-f", "no.yaml")
     assert "--http" in project.refused(2, "mcp", "--port", "80")
+
+
+def test_a_run_spends_nothing_that_was_not_agreed_to(project: Project) -> None:
+    place = project.home / ".config" / "holdfast"
+    place.mkdir(parents=True)
+    (place / "config.toml").write_text('[prices."openai:m"]\ninput = 1.0\noutput = 10.0\n')
+    model = {"id": "openai:m", "max_tokens": 400}
+    project.plan({"ask": {"prompt": "Say something.", "model": model}})
+    nobody = {"OPENAI_API_KEY": "sk-nobody", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    with Bare(project, env=nobody) as client:
+        client.shake_hands()
+        seen = client.ok("plan_preview")
+        begun = client.ok("run_start", plan_hash=seen["plan_hash"], max_cost_usd=0)
+        rests = client.ok("run_status", run_id=begun["run_id"], wait_s=50)
+        assert (rests["status"], rests["exit_code"]) == ("limit", 5)
+        assert rests["totals"]["calls"] == 0
+        assert any("--max-cost" in command for command in rests["commands"])
+        client.ok("run_control", run_id=begun["run_id"], action="resume")
+        rests = client.ok("run_status", run_id=begun["run_id"], wait_s=50)
+        assert (rests["status"], rests["totals"]["calls"]) == ("limit", 0)
+    assert "call_started" not in {event["event"] for event in project.events()}
+
+
+def test_a_run_that_waits_is_replaced_only_if_that_is_said(project: Project, bare: Bare) -> None:
+    _with_approval(project)
+    first = project.run()
+    assert first.data["status"] == "waiting"
+    start = {"plan_hash": bare.ok("plan_preview")["plan_hash"], "max_cost_usd": 0}
+    assert "waits for a person" in bare.refused("run_start", **start)["message"]
+    begun = bare.ok("run_start", **start, replace_waiting=True)
+    rests = bare.ok("run_status", run_id=begun["run_id"], wait_s=50)
+    assert (rests["status"], rests["run"] != first.id) == ("waiting", True)
+    assert project.begun() == ["make"]

@@ -13,7 +13,6 @@ from holdfast.cli.place import PARAMS, file_option, place, place_options
 from holdfast.cli.say import talk
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
-from holdfast.wire import STORE_NAME
 
 try:
     from holdfast.mcp import pipe
@@ -72,7 +71,7 @@ def mcp(
         return 0
     from holdfast.mcp import door  # noqa: PLC0415 - brings a web server
 
-    file = os.path.join(where.root, STORE_NAME, TOKEN)
+    file = os.path.join(where.location, TOKEN)  # no step sees what lies there
     listening = door.bound(port)
     token = door.token_in(file, fresh=new_token)
     talk(f"serving agents at http://{door.HERE}:{listening.getsockname()[1]}{door.PATH}")

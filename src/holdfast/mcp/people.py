@@ -54,6 +54,7 @@ class Question:
     lines: tuple[str, ...]
     commands: tuple[str, ...]  # by which a person decides, and the one that opens the page
     data: Mapping[str, Json]
+    seq: int = 0  # how far the run is that waits
 
     @property
     def message(self) -> str:
@@ -88,7 +89,7 @@ def question(desk: Desk, given: Given) -> Question:
             step = state.plan.steps[asked.step]
             offers = [*commands(step, state.steps[asked.step].reason), "holdfast ui"]
             said = tuple(again(one) for one in offers)
-            return Question(found.id, asked.step, asked.run, "open", lines, said, data)
+            return Question(found.id, asked.step, asked.run, "open", lines, said, data, state.seq)
         finally:
             store.close()
 
@@ -114,7 +115,7 @@ def answered(asked: Question, looked: str) -> Answer:
         "": "this client cannot show it: tell the person",
     }
     lines = [*asked.lines, "", f"{words.get(looked, words[''])}; no tool can decide this"]
-    following = [Next("run_status", {"run_id": asked.run, "wait_s": WAIT})]
+    following = [Next("run_status", {"run_id": asked.run, "wait_s": WAIT, "since": asked.seq})]
     return Answer(lines, data, following, asked.commands)
 
 

@@ -35,23 +35,29 @@ class Moment(NamedTuple):
 def watch(
     desk: Desk, given: Given, tell: Callable[[Moment], None], pause: Callable[[], None]
 ) -> None:
-    """Look on until a run ends or rests, or somebody answers what it rests for; tell of each change.
+    """Look on until a run ends or rests; tell of each change.
 
-    Only what is new is read. `pause` raises when the time is over, or when nobody waits any more.
+    Who knows already that it rests, by `since`, waits until somebody answers what it rests for. Only what is
+    new is read. `pause` raises when the time is over, or when nobody waits any more.
     """
     with desk.here() as where:
         store = where.open(readonly=True)
         try:
             state = load_state(store, find_run(store, given.maybe("run_id"), where.line()))
             onlooker, told = Onlooker(store, state), -1
-            rests = _asks(store, state)
-            while onlooker.goes_on or (rests and _asks(store, state)):
+            rests = state.seq == given.number("since")  # who knows that already waits for more
+            while True:
+                goes_on = (
+                    onlooker.goes_on
+                )  # asked before reading: what an engine wrote last is not missed
                 onlooker.news()
                 if state.seq != told:
                     told = state.seq
                     done = state.counts["done"] + state.counts["reused"]
-                    words = headline(state, wire.now_ms(), driven=onlooker.goes_on)
+                    words = headline(state, wire.now_ms(), driven=goes_on)
                     tell(Moment(done, len(state.steps), words))
+                if not goes_on and not (rests and _asks(store, state)):
+                    return
                 pause()
         finally:
             store.close()
@@ -93,7 +99,8 @@ def _answer(store: Store, state: State, where: Place, given: Given) -> Answer:
     following = list(following_status(state, told, driven=driven, asks=asks))
     if part.cursor is not None:
         following.append(Next("run_status", {"run_id": state.run, "cursor": part.cursor}))
-    return Answer([plain(line) for line in lines], data, following, commands if asks else [])
+    for_people = commands if asks or state.status == "limit" else []
+    return Answer([plain(line) for line in lines], data, following, for_people)
 
 
 def _steps(store: Store, state: State, told: Mapping[str, Json], since: float | None) -> list[Json]:
@@ -123,7 +130,7 @@ def following_status(
         asked = cast("Sequence[Mapping[str, Json]]", told["waiting"])
         names = [str(one["approval"]) for one in asked if one["approval"] and one["step"]]
         shown = [Next("approval_request_human", {"approval_id": name}) for name in names[:3]]
-        return shown or [Next("run_status", {**run, "wait_s": WAIT})]
+        return shown or [Next("run_status", {**run, "wait_s": WAIT, "since": state.seq})]
     if state.status in {"failed", "escalated"}:
         failed = next((s for s in state.graph.order if state.steps[s].phase == "failed"), None)
         if failed is None:

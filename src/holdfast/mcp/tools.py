@@ -101,14 +101,15 @@ OFFERS = (
         "run_status",
         "Where a run stands",
         "Where a run stands: its steps, its money, what waits for a person. With wait_s it answers when the "
-        "run ends or rests, or after so many seconds.",
+        "run ends or rests, or after so many seconds; with since too, when somebody "
+        "answered what it rests for.",
         schema(
             run_id=RUN,
             wait_s=described(
                 "Seconds to wait for the run.", type="number", minimum=0, maximum=WAIT
             ),
             since=described(
-                "The seq of an earlier answer: only steps that changed since.",
+                "The seq of the answer before: only steps that changed since.",
                 type="integer",
                 minimum=0,
             ),
