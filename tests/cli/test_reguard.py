@@ -189,3 +189,11 @@ def test_retries_count_tries_after_the_first_and_a_fatal_verdict_ends_at_once(
         "a rejected artifact never stands for an accepted one: all that ran failed"
     )
     assert {name: again.field("attempts")[name] for name in tries} == tries
+
+
+def test_showing_what_only_was_refused_says_so(project: Project) -> None:
+    project.plan({"s": {"shell": "echo no", "guards": [{"regex": {"pattern": "yes"}}]}})
+    assert project.run().code == 1
+    said = project.refused(2, "show", "s")
+    assert "nothing that 's' made was accepted" in said
+    assert "hint: holdfast logs 's'" in said

@@ -123,16 +123,9 @@ def play(
     for place in (home, bin_folder, work):
         place.mkdir()
     if around is not None:
-        tracked = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=around,
-            check=True,
-            capture_output=True,
-        )
-        for name in filter(None, tracked.stdout.decode().split("\0")):
-            target = work / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(around / name, target)
+        made = (around / ".gitignore").read_text(encoding="utf-8").replace("/", "").split()
+        left = shutil.ignore_patterns("__pycache__", *made)
+        shutil.copytree(around, work, ignore=left, dirs_exist_ok=True)
     for name, words in (("holdfast", "-P -m holdfast"), ("python", "")):
         shim = bin_folder / name
         shim.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')

@@ -42,7 +42,7 @@ from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Reason
-from holdfast.model.items import ids_meant, refuse_two
+from holdfast.model.items import ids_meant, refuse_two, step_named
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Store
@@ -289,6 +289,10 @@ def _find_content(store: Store, ref: str, line: str | None) -> Digest:
         raise UsageError(f"'{ref}' fits {len(found)} contents", hint="name more of the digest")
     if not found:
         names = {row.step for row in store.artifacts() if line is None or row.line == line}
+        if step_named(ref, dict.fromkeys(names)) is not None:
+            raise UsageError(
+                f"nothing that '{ref}' made was accepted", hint=f"holdfast logs '{ref}'"
+            )
         hint = nearest(ref.partition("@")[0], sorted(names)) or "holdfast status"
         raise UsageError(f"there is no artifact '{ref}'", hint=hint)
     return found.pop()
