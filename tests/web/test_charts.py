@@ -10,6 +10,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from holdfast.model.digest import Json
+from holdfast.testing.server import Say
+from tests.cli.market import asking, market
 from tests.cli.project import Project
 from tests.cli.test_ledger_words import handoff
 from tests.web.big import large_run
@@ -246,6 +248,30 @@ def test_a_running_attempt_is_followed_in_the_log(
     expect(page.locator("article")).to_contain_text("running")
     project.open("one")
     expect(page.locator("article")).to_contain_text("accepted")
+    visit.clean(found)
+
+
+@pytest.mark.req("R166", "R183")
+def test_the_page_has_the_figures_of_the_command(
+    project: Project, site: Serve, visit: Visit
+) -> None:
+    with market(project, lambda _: Say("good", input=10, output=100)):
+        project.plan({"a": asking("say a", most=1000), "b": asking("say b", most=1000)})
+        for _ in range(2):
+            assert project.run("--yes", "--force").code == 0
+        run = project.status().id
+        lines = [
+            line for line in project.ok("cost", "--by", "run").out.splitlines() if " spent" in line
+        ]
+        page = visit.open(found := site(), "/cost?by=run")
+        expect(page.locator("main")).to_contain_text(lines[0])
+        expect(page.locator("tbody tr")).to_have_count(2)
+        page.goto(f"{found.base}/runs/{run}/cost")
+        expect(page.locator("tbody tr")).to_have_count(2)
+        expect(page.get_by_text(re.compile("^expected .*, cost "))).to_be_visible()
+        accessible(page)
+        page.get_by_role("link", name="by model").click()
+        expect(page.locator("tbody th")).to_have_text("fake:m")
     visit.clean(found)
 
 

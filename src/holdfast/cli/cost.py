@@ -316,6 +316,15 @@ def _expected(looked: Looked | None) -> str:
     return f"{off}{dollars(looked.expected)}{partly}"
 
 
+def expected_words(looked: Looked | None) -> str:
+    """What earlier runs let expect of a run, beside what it cost."""
+    if looked is None:
+        return "no earlier run says what to expect"
+    partly = " for what ran before" if looked.partly else ""
+    off = ", off by more than twice" if looked.is_off else ""
+    return f"expected {dollars(looked.expected)}{partly}, cost {dollars(looked.actual)}{off}"
+
+
 def sums(bill: Bill) -> list[str]:
     """What was spent, saved and lost in all, in sentences."""
     whole = bill.whole

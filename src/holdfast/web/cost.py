@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.cli.cost import BY, Bill, Table, bill_of, sums, table_of
+from holdfast.cli.cost import BY, Bill, Table, bill_of, expected_words, sums, table_of
 from holdfast.core.outlay import Totals
 from holdfast.core.state import State
 from holdfast.model.money import dollars
@@ -90,6 +90,14 @@ def run_bill(look: Look, state: State, by: str) -> Bill:
     )
 
 
+def expected(look: Look, state: State) -> str:
+    """What earlier runs of the line let expect of this one, beside what it cost."""
+    looked = look.made(
+        state, "expected", lambda: bill_of(look.where, look.store, "run", state.line).looked
+    )
+    return expected_words(looked.get(state.run))
+
+
 def _by(request: Request, known: tuple[str, ...]) -> str:
     given = request.query_params.get("by", "")
     return given if given in known else known[0]
@@ -105,6 +113,7 @@ def show_run(look: Look, request: Request) -> Response:
         )
         values = {
             "tab": "cost",
+            "expected": expected(look, state) if bill.known else "",
             **_values(bill, path, BY[:-1]),
             **values_of(look, request, state),
         }

@@ -25,7 +25,7 @@ from holdfast.core.state import State
 from holdfast.core.views import shown_phase
 from holdfast.errors import UsageError
 from holdfast.model.plan import StepId
-from holdfast.web.cost import run_bill, shown
+from holdfast.web.cost import expected, run_bill, shown
 from holdfast.web.graph import View, draw, sketched, states_of
 from holdfast.web.ledger import Wanted as Asked
 from holdfast.web.ledger import groups_of, learned_of
@@ -78,6 +78,7 @@ def exported(look: Look, state: State, secrets: Sequence[str] = ()) -> str:
             "longest": LONGEST,
             "step_link": lambda step: _link(step, there),
             "bills": [shown(run_bill(look, state, by), look.now) for by in BY[:-1]],
+            "expected": expected(look, state),
             "groups": groups_of(learned_of(look, state), Asked(run=state.run), ()),
             "mark": Markup(MARK),  # noqa: S704 - a word of ours
         }
