@@ -11,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench bench-docs soak simulate docs requirements lock clean
+.PHONY: setup demo test check bench bench-docs soak simulate docs requirements lock clean screenshots
 
 setup: $(STAMP)
 
@@ -65,6 +65,10 @@ bench-docs: setup
 
 docs: setup
 	@$(BIN)/python -m tools.docs
+
+# Pictures of the page for the docs, made anew by a browser.
+screenshots: setup
+	@$(BIN)/python -m tools.screenshots
 
 requirements: setup
 	@$(BIN)/python tools/requirements.py

@@ -20,6 +20,7 @@ from bench.results import Own
 from bench.startup import time_of
 
 JOBS = (2, 4)
+FEW_STEPS, MANY_STEPS = 10, 10_000  # of the runs whose pages are opened
 TYPICAL = f"plan of {STEPS} steps"
 
 
@@ -36,6 +37,7 @@ def figures(scratch: Path, *, repeats: int, quick: bool) -> Iterator[Own]:
         for jobs in JOBS:
             yield _commands(scratch, kind, jobs, 200 // share, repeats)
     yield from _runner(scratch, 200 // share)
+    yield from _page(scratch, repeats)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -133,6 +135,19 @@ def _runner(scratch: Path, count: int) -> Iterator[Own]:
     found = _say("runner", str(count), str(scratch / "runner"))
     for way in WAYS:
         yield Own(f"`true` {way}", found[way], "s", found["subprocess.run"], count)
+
+
+def _page(scratch: Path, repeats: int) -> Iterator[Own]:
+    """The page of a run of few and of many steps in a browser; nothing where there is no browser."""
+    sizes = (str(FEW_STEPS), str(MANY_STEPS))
+    for name, took in _say("page", str(scratch / "page"), *sizes, str(repeats)).items():
+        steps, _, what = name.partition(" ")
+        yield Own(page_row(int(steps), what), took, "ms", repeats=repeats)
+
+
+def page_row(steps: int, what: str) -> str:
+    """How the row of a screen is named."""
+    return f"page of {steps:,} steps, {what}"
 
 
 def _say(module: str, *words: str) -> dict[str, float]:

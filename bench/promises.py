@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.alone import TYPICAL, ledger_row
+from bench.alone import FEW_STEPS, MANY_STEPS, TYPICAL, ledger_row, page_row
 from bench.own.commands import KINDS
 from bench.own.plans import LARGE as LARGE_PLAN
 from bench.own.runner import WAYS
@@ -20,7 +20,7 @@ KB = 1024
 
 def judge(found: Results) -> list[Promise]:
     """Every promise: held, missed, or not measured in this run."""
-    parts = (_cold, _peers, _again, _resume, _plans, _ledgers, _start, _shared)
+    parts = (_cold, _peers, _again, _resume, _plans, _ledgers, _page, _start, _shared)
     return [promise for part in parts for promise in part(found)]
 
 
@@ -135,6 +135,19 @@ def _ledgers(found: Results) -> Iterator[Promise]:
     yield _at_most(
         name, 2, f"× that at {MIDDLE:,}", growth
     )  # memory, and fuller lists up to their bound
+
+
+def _page(found: Results) -> Iterator[Promise]:
+    """A page of many steps is useful nearly as soon as one of few."""
+    for screen in ("steps", "graph", "timeline"):
+        for what in ("first useful paint", "a click on a step"):
+            few, many = (
+                _value(found.own_of(page_row(steps, f"{screen}: {what}")))
+                for steps in (FEW_STEPS, MANY_STEPS)
+            )
+            name = page_row(MANY_STEPS, f"{screen}: {what}")
+            ratio = many / few if many is not None and few else None
+            yield _at_most(name, 3, f"× that of {FEW_STEPS}", ratio)
 
 
 def _start(found: Results) -> Iterator[Promise]:

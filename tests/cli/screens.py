@@ -1,6 +1,7 @@
-"""Screens: what a command prints, compared whole, at 80 and 120 columns and plain."""
+"""Screens: what a command prints, compared whole, at 80 and 120 columns, plain, and for a voice."""
 
 import getpass
+import platform
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -10,13 +11,16 @@ from typing import Protocol
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+from holdfast.cli.say import SIGNS
 from tests.cli.project import Project
 
 MODES: Mapping[str, tuple[list[str], dict[str, str]]] = {
     "plain": (["--output", "plain"], {}),
     "80": (["--output", "rich", "--color", "never"], {"COLUMNS": "80", "LINES": "24"}),
     "120": (["--output", "rich", "--color", "never"], {"COLUMNS": "120", "LINES": "40"}),
+    "a11y": (["--output", "a11y"], {}),
 }
+_SIGNED = {f"{sign} " for sign in SIGNS.values() if sign != "="}
 _VARYING: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"r-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), lambda _: "r-RUN"),
     (re.compile(r"r-[0-9a-f]{8}\b"), lambda _: "r-00000000"),
@@ -27,6 +31,7 @@ _VARYING: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b[0-9a-f]{64}\b"), lambda _: "0" * 64),
     (re.compile(r"\b[0-9a-f]{12}\b"), lambda _: "0" * 12),
     (re.compile(r"\b\d+(\.\d+)? [KM]B\b"), lambda _: "0 KB"),
+    (re.compile(r"^bytes +\d+$", re.MULTILINE), lambda _: "bytes     0"),
     (re.compile(r"\b\d+\.\d s\b"), lambda _: "0.0 s"),
     (re.compile(r"~\d+(\.\ds|s|m \d\ds)(, high \d+(s|m \d\ds))?"), lambda _: "~0.0s"),
     (re.compile(r"\b\d\.\ds\b"), lambda _: "0.0s"),
@@ -43,6 +48,7 @@ def _zeros(text: str) -> str:
 def steady(text: str, project: Project) -> str:
     """What is printed, without what differs from day to day: ids, digests, times, places."""
     text = text.replace(str(project.root), "/project").replace(str(project.home), "/home")
+    text = text.replace(f"{platform.node()}:/", "machine:/")
     text = re.sub(rf"(\bby '?|\w \(){re.escape(getpass.getuser())}\b", r"\1somebody", text)
     for pattern, put in _VARYING:
         text = pattern.sub(put, text)
@@ -90,7 +96,11 @@ def screen_of(project: Project, snapshot: SnapshotAssertion) -> Screen:
                 f"--- stdout\n{answer.out}--- stderr\n{answer.err}"
             )
             assert "\x1b" not in shown
-            for line in answer.out.splitlines() if mode != "plain" else []:
+            if mode == "a11y":
+                assert not [line for line in shown.splitlines() if line.lstrip()[:2] in _SIGNED], (
+                    shown
+                )
+            for line in answer.out.splitlines() if mode.isdigit() else []:
                 assert len(line) <= int(mode), f"wider than {mode} columns: {line}"
             assert steady(shown, project) == files(name=f"{name or words[0]}-{mode}")
 

@@ -84,7 +84,7 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def _take_terminal_awake() -> None:
+def take_terminal_awake() -> None:
     """The end of the terminal is heard, also if these tests were started by nohup."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     _take_terminal()
@@ -128,7 +128,7 @@ class Terminal:
                 stdout=side,
                 stderr=side,
                 start_new_session=True,
-                preexec_fn=_take_terminal_deaf if deaf else _take_terminal_awake,  # noqa: PLW1509 - no threads
+                preexec_fn=_take_terminal_deaf if deaf else take_terminal_awake,  # noqa: PLW1509 - no threads
             )
         project._started.append(self.process)
         os.close(side)

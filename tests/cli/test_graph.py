@@ -129,3 +129,13 @@ def test_a_thousand_steps_are_drawn_as_few_boxes_that_say_how_many(
     assert count == 2
     assert "s0 and 999 more" in drawn
     assert len(project.ok("graph", "--json").json["steps"]) == 1001
+
+
+@pytest.mark.parametrize("form", ["mermaid", "dot", "svg"])
+def test_a_long_item_is_drawn_with_its_key_as_it_is(project: Project, form: str) -> None:
+    project.write("manual/calibration.md", "")
+    files = {"files": "manual/*.md"}
+    project.plan({"translate": {"for_each": files, "shell": "echo $HOLDFAST_STEP"}})
+    drawn = project.ok("graph", "--format", form).out
+    assert "manual/calibrat" in drawn
+    assert "2F" not in drawn

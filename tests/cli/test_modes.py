@@ -1,13 +1,17 @@
 """One command, many readers: options anywhere, each way of showing things, signs that fit."""
 
+import ast
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.cli import main
+from holdfast.cli.say import ASCII
 from holdfast.cli.view import AGENTS, automatic, coloured
 from holdfast.model.text import cells
 from tests.cli.project import Project
@@ -101,6 +105,32 @@ def test_signs_that_the_stream_cannot_show_are_replaced(project: Project) -> Non
     assert "> a: first time" in said.err.splitlines()
     assert "x b: its command failed" in said.out.splitlines()
     assert "- c: skipped, Dependency 'b' failed" in said.err.splitlines()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp437"])
+def test_an_old_terminal_reads_every_page(project: Project, encoding: str) -> None:
+    small(project)
+    project.call("run")
+    for words in (["run", "--help"], ["status"], ["plan", "--waves"], ["plans", "show"]):
+        ended = project.ended(*words, env={"PYTHONIOENCODING": encoding})
+        assert ended.code == 0, ended.err
+        said = ended.out.decode(encoding)
+        assert said.isascii()
+        assert "\\u" not in said, "a sign of ours has no plain form"
+
+
+def test_every_sign_that_the_command_prints_has_a_plain_form() -> None:
+    lost = {}
+    for file in Path(main.__file__).parent.glob("*.py"):
+        if file.stem == "drawings":  # files for other programs, always in UTF-8
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        letters = {one for text in texts if isinstance(text, str) for one in text}
+        strange = {one for one in letters if not one.translate(ASCII).isascii()}
+        if strange:
+            lost[file.stem] = strange
+    assert not lost
 
 
 @pytest.mark.parametrize(

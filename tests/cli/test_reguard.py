@@ -65,6 +65,28 @@ def test_an_edited_script_of_a_guard_is_a_changed_guard(project: Project) -> Non
     assert set(back.codes.values()) == {"unchanged"}, "the first key has its artifact still"
 
 
+@pytest.mark.req("R4", "R159")
+def test_a_function_that_guards_a_kept_artifact_gets_the_needs_of_its_step(
+    project: Project,
+) -> None:
+    guard = "def longer(text: str, short: str) -> bool:\n    return len(text) > len(short)\n"
+    project.write("checks.py", guard)
+    project.plan(
+        {
+            "short": {"run": ["echo", "a"]},
+            "long": {
+                "run": ["echo", "aaa"],
+                "needs": ["short"],
+                "guards": [{"python": "checks:longer"}],
+            },
+        }
+    )
+    assert project.run().code == 0
+    project.write("checks.py", guard.replace("len(short)", "len(short) + 1"))
+    again = project.run()
+    assert (again.code, again.codes["long"]) == (0, "reguarded"), again.err
+
+
 @pytest.mark.req("R77")
 def test_what_a_changed_guard_says_reaches_the_next_attempt(project: Project) -> None:
     counted(project, [number(0)])
@@ -167,3 +189,11 @@ def test_retries_count_tries_after_the_first_and_a_fatal_verdict_ends_at_once(
         "a rejected artifact never stands for an accepted one: all that ran failed"
     )
     assert {name: again.field("attempts")[name] for name in tries} == tries
+
+
+def test_showing_what_only_was_refused_says_so(project: Project) -> None:
+    project.plan({"s": {"shell": "echo no", "guards": [{"regex": {"pattern": "yes"}}]}})
+    assert project.run().code == 1
+    said = project.refused(2, "show", "s")
+    assert "nothing that 's' made was accepted" in said
+    assert "hint: holdfast logs 's'" in said

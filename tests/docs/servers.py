@@ -1,9 +1,10 @@
-"""Servers that the reader of a page has: real ones, on loopback, for as long as the page is played."""
+"""What the reader of a page has: servers are real ones, on loopback, for as long as the page is played."""
 
 import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.postgres import programs, server
 from tests.store import s3
@@ -15,6 +16,12 @@ BUCKET = "kelp-contents"
 def no_servers() -> Iterator[Mapping[str, str]]:
     """Most pages need none."""
     yield {}
+
+
+@contextmanager
+def clone() -> Iterator[Mapping[str, str]]:
+    """A clone of the repository, beside the directory in which the reader works."""
+    yield {"CLONE": str(Path(__file__).resolve().parents[2])}
 
 
 @contextmanager

@@ -13,6 +13,7 @@ page gives that. Exports of Holdfast's own variables are run.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -110,14 +111,21 @@ def script(page: Page) -> str:
     return "\n".join(lines) + "\n"
 
 
-def play(page: Page, folder: Path, given: Mapping[str, str]) -> dict[int, tuple[int, str]]:
+def play(
+    page: Page, folder: Path, given: Mapping[str, str], around: Path | None = None
+) -> dict[int, tuple[int, str]]:
     """Do all that the page says; exit code and output of each command by its number.
 
-    `given` are variables that the reader has set, and programs that are there (PATH).
+    `given` are variables that the reader has set, and programs that are there (PATH). The reader stands in
+    a copy of the folder `around`, or in an empty one.
     """
     home, bin_folder, work = folder / "home", folder / "bin", folder / "work"
     for place in (home, bin_folder, work):
         place.mkdir()
+    if around is not None:
+        made = (around / ".gitignore").read_text(encoding="utf-8").replace("/", "").split()
+        left = shutil.ignore_patterns("__pycache__", *made)
+        shutil.copytree(around, work, ignore=left, dirs_exist_ok=True)
     for name, words in (("holdfast", "-P -m holdfast"), ("python", "")):
         shim = bin_folder / name
         shim.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.docs import BEGIN, END, DocsError, diagram, run
+from tools.docs import BEGIN, END, diagram, run
+from tools.site import DocsError
 
 TABLE = {
     "attempt_started": {"ready": "running", "held-back": "running"},
@@ -24,7 +25,7 @@ def docs(tmp_path: Path) -> Path:
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "index.md").write_text("# Start <here>\n\n[map](architecture.md#law)\n")
-    (folder / "architecture.md").write_text(f"# Map\n\n{BEGIN}\nold\n{END}\n\nend\n")
+    (folder / "architecture.md").write_text(f"# Map\n\n{BEGIN}\nold\n{END}\n\n## Law\n")
     return folder
 
 
@@ -33,9 +34,9 @@ def test_the_diagram_has_one_arrow_per_pair_of_phases() -> None:
 
 
 def test_the_diagram_replaces_what_stands_between_the_markers(docs: Path) -> None:
-    assert run(docs, TABLE, check=False) == "docs: 2 pages in docs/_site"
+    assert run(docs, TABLE, check=False) == "docs: 4 pages in docs/_site"
     page = (docs / "architecture.md").read_text()
-    assert page == f"# Map\n\n{BEGIN}\n{DRAWN}\n{END}\n\nend\n"
+    assert page == f"# Map\n\n{BEGIN}\n{DRAWN}\n{END}\n\n## Law\n"
     assert run(docs, TABLE, check=True) == "docs: up to date"
 
 
@@ -51,12 +52,18 @@ def test_links_between_pages_lead_to_the_written_pages(docs: Path) -> None:
     page = (docs / "_site" / "index.html").read_text()
     assert '<a href="architecture.html#law">map</a>' in page
     assert '<a href="architecture.html">Map</a>' in page
-    assert "<title>Start &lt;here&gt;</title>" in page
+    assert "<title>Start &lt;here&gt; · Holdfast</title>" in page
 
 
 def test_a_link_to_nowhere_is_named(docs: Path) -> None:
     (docs / "index.md").write_text("# Start\n\n[gone](gone.md)\n")
     with pytest.raises(DocsError, match=r'"docs/index.md" links to "gone.md"'):
+        run(docs, TABLE, check=False)
+
+
+def test_a_link_to_a_part_that_is_not_there_is_named(docs: Path) -> None:
+    (docs / "index.md").write_text("# Start\n\n[gone](architecture.md#chaos)\n")
+    with pytest.raises(DocsError, match=r"architecture\.md#chaos"):
         run(docs, TABLE, check=False)
 
 

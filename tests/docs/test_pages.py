@@ -7,18 +7,24 @@ import pytest
 
 from holdfast.core.waves import graph_of
 from holdfast.formats.planfile import load_plan
-from tests.docs.servers import no_servers, team_servers
+from tests.docs.servers import clone, no_servers, team_servers
 from tests.docs.session import TOP, Command, Page, missing, play, read_page
 
 PAGES = [
     "README.md",
     "docs/index.md",
     "docs/tutorial.md",
+    "docs/gallery.md",
     "docs/plan-file.md",
     *sorted(str(p.relative_to(TOP)) for p in (TOP / "docs" / "howto").glob("*.md")),
+    *sorted(str(p.relative_to(TOP)) for p in (TOP / "examples").glob("*/README.md")),
 ]
 
-SERVERS = {"docs/howto/team.md": team_servers}  # what the reader of a page has besides Holdfast
+
+SERVERS = {  # what the reader of a page has besides Holdfast
+    "docs/howto/team.md": team_servers,
+    "docs/gallery.md": clone,
+}
 
 
 def page(name: str) -> Page:
@@ -30,7 +36,8 @@ def test_every_command_of_the_page_does_what_the_page_says(name: str, tmp_path: 
     found = page(name)
     assert found.commands, "a page shows at least one command"
     with SERVERS.get(name, no_servers)() as given:
-        answers = play(found, tmp_path, given)
+        around = (TOP / name).parent if name.startswith("examples/") else None
+        answers = play(found, tmp_path, given, around)
     for number, doing in enumerate(found.doings):
         if not isinstance(doing, Command) or not doing.is_run:
             continue

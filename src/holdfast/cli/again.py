@@ -38,6 +38,7 @@ _NEXT, _GAP = "next: ", " " * 4
 _HERE = "holdfast.here"
 _FOLDER = "holdfast.folder"
 _RECORDED = "holdfast.recorded"
+_WORDS = "holdfast.words"
 ASKING = frozenset({"plan", "resume", "retry", "run"})  # these may ask models
 
 
@@ -71,6 +72,19 @@ def here_now() -> Here:
 def keep_folder(context: click.Context, folder: str) -> None:
     """Remember that this command works as if it had been started in a folder."""
     context.meta[_FOLDER] = os.path.join(str(context.meta.get(_FOLDER, "")), folder)
+
+
+def keep_words(context: click.Context, words: Iterable[str]) -> None:
+    """Remember what this command was called with."""
+    context.meta[_WORDS] = (*words,)
+
+
+def words_now() -> tuple[str, ...]:
+    """What this command was called with."""
+    context = click.get_current_context(silent=True)
+    found = () if context is None else context.meta.get(_WORDS, ())
+    assert isinstance(found, tuple)
+    return found
 
 
 def keep_recorded(context: click.Context, *words: str) -> None:

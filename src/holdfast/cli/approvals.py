@@ -186,15 +186,19 @@ def _print_all(decisions: Decisions) -> None:
     out()
     width = max(len(found.request.step) for found in rest)
     for found in rest:
-        state: str = "abandoned" if found.id in gone else found.stand(wire.now_ms())
-        if state == "approved" and found.id in passed:
-            state = "overtaken"
+        state = stand_of(found, gone, passed)
         head = f"{found.id}  {state:<9}  {found.request.step:<{width}}"
-        for piece in wrap(one_line(f"{head}  {_story(decisions, found)}"), width_now()):
+        for piece in wrap(one_line(f"{head}  {story(decisions, found)}"), width_now()):
             out(piece)
 
 
-def _story(decisions: Decisions, found: Approval) -> str:
+def stand_of(found: Approval, gone: Container[str], passed: Container[str]) -> str:
+    """Where a question stands: `gone` are those no step waits for, `passed` the yeses that came too late."""
+    state: str = "abandoned" if found.id in gone else found.stand(wire.now_ms())
+    return "overtaken" if state == "approved" and found.id in passed else state
+
+
+def story(decisions: Decisions, found: Approval) -> str:
     """Who decided what, when and how far; who took it back; who used it."""
     decision = found.decision
     if decision is None:

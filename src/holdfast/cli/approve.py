@@ -41,6 +41,7 @@ from holdfast.model.plan import Step
 from holdfast.ports import Store
 
 STILL_WAITS = 3
+GOES_ON = "the engine that waits goes on by itself"
 _NOTHING = digest_bytes(b"")
 
 
@@ -55,13 +56,17 @@ class Desk:
 
 
 @contextmanager
-def desk(where: Place) -> Iterator[Desk]:
-    """Open the store for somebody who decides; UsageError inside a step."""
+def desk(where: Place, *, terminal: bool | None = None) -> Iterator[Desk]:
+    """Open the store for somebody who decides; UsageError inside a step.
+
+    `terminal` says that somebody sees what is decided and answers himself; else the view knows.
+    """
     if not where.exists():
         raise UsageError("there is no run yet", hint="holdfast run")
     store = where.open()
     try:
-        person = wire.person(store, where.location, terminal=view().asks)
+        sees = view().asks if terminal is None else terminal
+        person = wire.person(store, where.location, terminal=sees)
         yield Desk(where, store, decisions_at(where, store), person)
     finally:
         store.close()
@@ -172,7 +177,7 @@ def _plan_stands(
         return 0
     out(f"the plan stands as it is: {', '.join(doubted.event.triggers)} answered")
     if any(wire.drives(at.store, held[0], held[1], doubted.run) for held in _lines(at)):
-        out("the engine that waits goes on by itself")
+        out(GOES_ON)
     else:
         out_next("holdfast resume")
     return 0
@@ -365,22 +370,33 @@ def _told(at: Desk, made: Sequence[Approval], *, as_json: bool) -> None:
         items: list[Json] = [approval_json(at.decisions, found) for found in made]
         out_json({"schema": "holdfast.approvals/1", "approvals": items})
         return
+    for line in outcome(at, made):
+        out(line)
+    if not made:
+        return
+    if is_awaited(at, made[0]):
+        out(GOES_ON)
+    else:
+        out_next("holdfast resume")
+    sys.stdout.flush()
+
+
+def outcome(at: Desk, made: Sequence[Approval]) -> Iterator[str]:
+    """What was decided, a line each."""
     for found in made:
         stand = found.stand(wire.now_ms())
         word = "answered" if found.request.gate == "answer" and stand == "approved" else stand
-        out(f"{found.request.step}: {word} ({found.id})")
+        yield f"{found.request.step}: {word} ({found.id})"
         if stand == "approved" and (
             stale := stale_files(at.decisions.document(found), at.where.root)
         ):
             names = ", ".join(stale[:MOST_FILES])
-            out(f"  changed since this was asked: {names}; the run will ask about that")
-    if not made:
-        return
-    if any(wire.drives(at.store, held[0], held[1], made[0].request.run) for held in _lines(at)):
-        out("the engine that waits goes on by itself")
-    else:
-        out_next("holdfast resume")
-    sys.stdout.flush()
+            yield f"  changed since this was asked: {names}; the run will ask about that"
+
+
+def is_awaited(at: Desk, found: Approval) -> bool:
+    """Whether a live engine waits for a decision; else somebody has to resume the run."""
+    return any(wire.drives(at.store, held[0], held[1], found.request.run) for held in _lines(at))
 
 
 def _lines(at: Desk) -> list[tuple[str, str]]:

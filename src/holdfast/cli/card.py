@@ -13,6 +13,7 @@ from holdfast.cli.gates import is_paid
 from holdfast.cli.measure import moment
 from holdfast.cli.pieces import Contents, Piece, pieces
 from holdfast.cli.say import named, short
+from holdfast.cli.sides import entries_of
 from holdfast.cli.since import since_words
 from holdfast.cli.view import width_now
 from holdfast.core.approvals import Approval
@@ -21,11 +22,10 @@ from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.values import filled, has_expressions
 from holdfast.engine.decisions import Decisions, Wanted
-from holdfast.engine.journals import read_state
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.overtaken import since
 from holdfast.errors import AttemptError, EditError, IntegrityError
-from holdfast.model.artifact import Entry, Form, tree_entries
+from holdfast.model.artifact import Entry, Form
 from holdfast.model.digest import Digest, Json
 from holdfast.model.plan import Step, StepId
 from holdfast.model.text import cells, clean, cut, one_line, wrap
@@ -86,9 +86,7 @@ def words_of(argv: Sequence[Json]) -> str:
 
 def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
     """The card of a question; `root` is the project directory."""
-    request = wanted.approval.request
-    state = read_state(store, wanted.run)
-    assert state is not None  # it was read to find the question
+    request, state = wanted.approval.request, decisions.state_of(wanted)
     step, document = state.plan.steps[wanted.step], decisions.document(wanted.approval)
     names = f" from {' or '.join(request.names)}" if request.names else ""
     after = f" after {document['after']}" if document.get("after") else ""
@@ -263,7 +261,7 @@ def _differing(
         return []
     if document.get("gate") == "guard":
         form: Form = _form(document.get("form"))
-        made = _entries(store, step, Digest(artifact), form)
+        made = entries_of(store, step, Digest(artifact), form)
         if step.produces:
             return _compared(step.id, _on_disk(root, store, step), made, store, root)
         return _compared(step.id, _last(store, state, step, made), made, store)
@@ -271,19 +269,12 @@ def _differing(
     here = state.steps[above.id]
     if here.digest != artifact:
         return []
-    made = _entries(store, above, Digest(artifact), here.form)
+    made = entries_of(store, above, Digest(artifact), here.form)
     return _compared(above.id, _last(store, state, above, made), made, store)
 
 
 def _form(value: Json) -> Form:
     return "tree" if value == "tree" else "program" if value == "program" else "bytes"
-
-
-def _entries(store: Store, step: Step, digest: Digest, form: Form) -> dict[str, Entry]:
-    if form == "tree":
-        return {entry.path: entry for entry in tree_entries(store.get(digest))}
-    path = step.produces[0] if step.produces else ""
-    return {path: Entry(path, digest, form == "program")}
 
 
 def _on_disk(root: str, store: Store, step: Step) -> dict[str, Entry]:
@@ -299,7 +290,7 @@ def _last(store: Store, state: State, step: Step, made: Mapping[str, Entry]) -> 
     rows = store.artifacts(project=state.project, line=state.line, step=step.id, status="accepted")
     for row in rows:
         try:
-            entries = _entries(store, step, row.digest, row.form)
+            entries = entries_of(store, step, row.digest, row.form)
         except IntegrityError:
             continue
         if entries != made:

@@ -10,7 +10,7 @@ from holdfast.cli.place import Place, json_option, place, place_options, sandbox
 from holdfast.cli.say import out, out_json, talk
 from holdfast.cli.titles import plan_title
 from holdfast.cli.view import view
-from holdfast.core.waves import graph_of
+from holdfast.core.waves import Graph, graph_of
 from holdfast.errors import PlanError, Problem, UsageError
 from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Loaded, read_file
@@ -78,12 +78,17 @@ def check(
         )
         return 0
     _say_warnings(where, loaded)
+    out(check_words(where, loaded, graph))
+    out_next("holdfast plan")
+    return 0
+
+
+def check_words(where: Place, loaded: Loaded, graph: Graph) -> str:
+    """What was found in a plan that can be read."""
     steps, waves = len(graph.order), len(graph.waves())
     found = _counted(len(loaded.warnings), "warning") if loaded.warnings else "nothing wrong"
     what = where.file or plan_title(loaded.plan)
-    out(f"{what}: {_counted(steps, 'step')} in {_counted(waves, 'wave')}, {found}")
-    out_next("holdfast plan")
-    return 0
+    return f"{what}: {_counted(steps, 'step')} in {_counted(waves, 'wave')}, {found}"
 
 
 def is_held(name: str) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
@@ -17,6 +19,7 @@ SHELLS = {
     "fish": "holdfast completion fish | source    # in ~/.config/fish/config.fish",
 }
 MOST = 200
+T = TypeVar("T")
 _Find = Callable[[click.Context, str], Iterable[tuple[str, str]]]
 _Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -34,8 +37,8 @@ def completion(ctx: click.Context, shell: str) -> int:
     return 0
 
 
-def _quiet(find: _Find) -> _Complete:
-    """Completion is a help: whatever goes wrong, it says nothing."""
+def _quiet(find: _Find | None, files: str) -> _Complete:
+    """What is found; if nothing is, `files` lets the shell look. Whatever goes wrong, it says nothing."""
 
     def complete(
         ctx: click.Context, param: click.Parameter, incomplete: str
@@ -48,12 +51,12 @@ def _quiet(find: _Find) -> _Complete:
                 folder = ctx.find_root().params.get("folder")
                 if folder:
                     os.chdir(folder)
-                for name, note in find(ctx, incomplete):
+                for name, note in find(ctx, incomplete) if find else ():
                     if name.startswith(incomplete) and len(found) < MOST:
                         found.append(CompletionItem(name, help=note))
             finally:
                 os.chdir(here)
-        return found
+        return found or ([CompletionItem(incomplete, type=files)] if files else [])
 
     return complete
 
@@ -110,20 +113,31 @@ def _waiting(ctx: click.Context, incomplete: str) -> Iterable[tuple[str, str]]:
         yield item.approval.id, f"what {item.step} asks"
 
 
-_BY_NAME: dict[str, _Find] = {
+# Who finds what a parameter names, by its name or by a word of its metavar.
+_BY_NAME: Mapping[str, _Find] = {
     "which": _waiting,
-    "step": _steps,
-    "steps": _steps,
-    "force_steps": _steps,
-    "run_id": _runs,
     "what": _anything,
     "ref": _anything,
+    "before": _runs,
+    "after": _runs,
 }
+_BY_WORD: Mapping[str, _Find] = {"STEP": _steps, "SEL": _steps, "RUN": _runs}
+_FILES = {"FILE": "file", "PLAN": "file", "STEPS.yaml": "file", "DIR": "dir"}
+_WORD = re.compile(r"[A-Za-z][A-Za-z.]*")
 
 
 def equip(command: click.Command) -> None:
-    """Let the arguments of a command that name steps or runs be completed; asked only by a shell."""
+    """Let what names steps, runs or files be completed, in the commands of a group too; asked by a shell."""
     for param in command.params:
-        find = _BY_NAME.get(param.name or "")
-        if find is not None and isinstance(param.type, click.types.StringParamType):
-            param._custom_shell_complete = _quiet(find)  # noqa: SLF001 - click has no other way in
+        if isinstance(param.type, click.types.StringParamType):
+            words = _WORD.findall(param.metavar or (param.name or "").upper())
+            find = _BY_NAME.get(param.name or "") or _first(words, _BY_WORD)
+            files = _first(words, _FILES)
+            if find is not None or files is not None:
+                param._custom_shell_complete = _quiet(find, files or "")  # noqa: SLF001 - click has no other way in
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        equip(inner)
+
+
+def _first(words: Iterable[str], known: Mapping[str, T]) -> T | None:
+    return next((known[word] for word in words if word in known), None)

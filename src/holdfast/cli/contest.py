@@ -22,6 +22,7 @@ from holdfast.cli.words import (
     because_option,
     known,
     replaced,
+    said_line,
     take_back_option,
     that_counts,
 )
@@ -122,34 +123,56 @@ def contest(
     """
     reason = check_text(because, "--because")
     where = place(plan, store, plan_id)
-    with known(where, readonly=dry_run) as here:
-        meant = _contested(here, entry)
-        if take_back:
+    if take_back:
+        with known(where, readonly=dry_run) as here:
+            meant = _contested(here, entry)
             said = _take_back(here, meant, reason, dry_run=dry_run)
-            answer(said, _text(here.ledger, meant), reason, as_json=as_json)
-            return 0
-        steps = steps_behind(here.ledger, here.state, meant)
-        if not dry_run:
-            here.speaker().contest(meant, steps, reason)
-        fall = _fall(here, meant, steps, reason, dry_run=dry_run)
+        answer(said, _text(here.ledger, meant), reason, as_json=as_json)
+        return 0
+    fall = contested(where, entry, reason, dry_run=dry_run)
     if as_json:
         out_json(_fall_json(fall, reason, dry_run=dry_run))
         return 0
-    for line in _fall_lines(fall, dry_run=dry_run):
+    for line in fall_lines(fall, dry_run=dry_run):
         out(line)
-    again = f"holdfast ledger contest {meant}"
+    again = f"holdfast ledger contest {fall.entry}"
     out_next(
         f"{again} --because …" if dry_run else f"holdfast run    {again} --take-back --because …"
     )
     return 0
 
 
-def _take_back(here: Known, entry: str, because: str, *, dry_run: bool) -> LedgerSaid:
+def contested(
+    where: Place, entry: str, because: str, *, dry_run: bool, terminal: bool | None = None
+) -> Fall:
+    """Contest something, or only see what would fall with it.
+
+    `terminal` says that a person saw what falls and says so himself; else the view knows.
+    """
+    with known(where, readonly=dry_run) as here:
+        meant = _contested(here, entry)
+        steps = steps_behind(here.ledger, here.state, meant)
+        if not dry_run:
+            here.speaker(terminal).contest(meant, steps, because)
+        return _fall(here, meant, steps, because, dry_run=dry_run)
+
+
+def taken_back(where: Place, entry: str, because: str, *, terminal: bool) -> list[str]:
+    """Say that something stands again, and tell so."""
+    with known(where) as here:
+        meant = _contested(here, entry)
+        said = _take_back(here, meant, because, dry_run=False, terminal=terminal)
+        return [said_line(said, _text(here.ledger, meant))]
+
+
+def _take_back(
+    here: Known, entry: str, because: str, *, dry_run: bool, terminal: bool | None = None
+) -> LedgerSaid:
     if entry not in contests_in(here.said):
         raise UsageError(f"'{entry}' is not contested", hint="holdfast ledger")
     if dry_run:
         raise UsageError("--dry-run and --take-back contradict each other")
-    return here.speaker().about("uphold", entry, because)
+    return here.speaker(terminal).about("uphold", entry, because)
 
 
 def _contested(here: Known, name: str) -> str:
@@ -238,7 +261,8 @@ def _text(ledger: Ledger, entry: str) -> str:
     return entry
 
 
-def _fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
+def fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
+    """What falls, in words."""
     word = "would be contested" if dry_run else "contested"
     own = f" ({fall.entry})" if fall.text != fall.entry else ""
     yield f"{word}: {one_line(fall.text)}{own}"

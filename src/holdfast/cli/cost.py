@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import click
 
@@ -75,7 +76,7 @@ def cost(
     with_store = where.open(readonly=True)
     try:
         line = None if every_line else where.line()
-        bill = _bill(where, with_store, by, line, 0 if since is None else now - since)
+        bill = bill_of(where, with_store, by, line, 0 if since is None else now - since)
     finally:
         with_store.close()
     if as_json:
@@ -85,7 +86,15 @@ def cost(
     return 0
 
 
-def _bill(where: Place, store: Store, by: str, line: str | None, oldest: int) -> Bill:
+def bill_of(
+    where: Place,
+    store: Store,
+    by: str,
+    line: str | None,
+    oldest: int = 0,
+    only: RunId | None = None,
+) -> Bill:
+    """What was paid by the runs of a line, of all lines if none is named, or by one run alone."""
     beside = lines_of(store)
     whole = account(store, [row.run for row in store.runs()], beside)
     live = wire.live_runs(store)
@@ -93,6 +102,8 @@ def _bill(where: Place, store: Store, by: str, line: str | None, oldest: int) ->
     runs = {run for run, begun in whole.runs.items() if line is None or begun.line == line}
     projects = {"", *(whole.runs[run].project for run in runs)}
     own = beside if line is None else {line_journal(project, line) for project in projects}
+    if only is not None:
+        runs, own = runs & {only}, set()
     asides = {RunId(journal) for journal in own}
     shown = Account(
         calls=[
@@ -227,14 +238,23 @@ def _print(bill: Bill, now: int) -> None:
     for line in _table(bill, now):
         out(line)
     out()
-    for line in _sums(bill):
+    for line in sums(bill):
         for piece in wrap(line, view().width):
             out(piece)
     other = next(by for by in ("run", "model") if by != bill.by)
     out_next(f"holdfast cost --by {other}    holdfast history")
 
 
-def _table(bill: Bill, now: int) -> list[str]:
+class Table(NamedTuple):
+    """A bill as a table: a name and cells for each row; only the columns that say something."""
+
+    heads: Sequence[str]
+    names: Sequence[str]
+    cells: Sequence[Sequence[str]]
+
+
+def table_of(bill: Bill, now: int) -> Table:
+    """The rows of a bill in words."""
     whole = bill.whole
     columns: list[tuple[str, Callable[[str, Totals], str]]] = [
         ("CALLS", lambda _, row: str(row.calls)),
@@ -251,15 +271,22 @@ def _table(bill: Bill, now: int) -> list[str]:
         columns.append(("SAVED", lambda _, row: _known(row.saved, row.unpriced_saved)))
     if bill.looked:
         columns.append(("EXPECTED", lambda name, _: _expected(bill.looked.get(RunId(name)))))
-    names = {name: _name(bill, name, now) for name in bill.rows}
-    first = max(cells(bill.by), *(cells(name) for name in names.values()))
+    return Table(
+        heads=[head for head, _ in columns],
+        names=[_name(bill, name, now) for name in bill.rows],
+        cells=[[cell(name, row) for _, cell in columns] for name, row in bill.rows.items()],
+    )
+
+
+def _table(bill: Bill, now: int) -> list[str]:
+    table = table_of(bill, now)
+    first = max(cells(bill.by), *(cells(name) for name in table.names))
     if width := view().width:
         first = min(first, max(12, width // 2))
-    grid = [[head for head, _ in columns]]
-    grid += [[cell(name, row) for _, cell in columns] for name, row in bill.rows.items()]
-    widths = [max(cells(row[at]) for row in grid) for at in range(len(columns))]
+    grid = [table.heads, *table.cells]
+    widths = [max(cells(row[at]) for row in grid) for at in range(len(table.heads))]
     lines = []
-    for name, row in zip([bill.by.upper(), *names.values()], grid, strict=True):
+    for name, row in zip([bill.by.upper(), *table.names], grid, strict=True):
         told = cut(one_line(name), first) if view().width else one_line(name)
         parts = [f"{cell:>{size}}" for cell, size in zip(row, widths, strict=True)]
         lines.append("  ".join([told + " " * max(0, first - cells(told)), *parts]).rstrip())
@@ -289,7 +316,17 @@ def _expected(looked: Looked | None) -> str:
     return f"{off}{dollars(looked.expected)}{partly}"
 
 
-def _sums(bill: Bill) -> list[str]:
+def expected_words(looked: Looked | None) -> str:
+    """What earlier runs let expect of a run, beside what it cost."""
+    if looked is None:
+        return "no earlier run says what to expect"
+    partly = " for what ran before" if looked.partly else ""
+    off = ", off by more than twice" if looked.is_off else ""
+    return f"expected {dollars(looked.expected)}{partly}, cost {dollars(looked.actual)}{off}"
+
+
+def sums(bill: Bill) -> list[str]:
+    """What was spent, saved and lost in all, in sentences."""
     whole = bill.whole
     spent = cost_words(whole.cost, whole.unpriced)
     tokens = f"{whole.tokens:,} tokens"

@@ -1,92 +1,166 @@
-"""Begins a run in a process of its own that outlives this terminal."""
+"""Begins or goes on with a run in a process of its own that outlives this terminal."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-from holdfast.cli.again import out_next
-from holdfast.cli.place import Place
+from holdfast.cli.again import out_next, words_now
+from holdfast.cli.place import Place, find_run
 from holdfast.cli.saved import Agreement
 from holdfast.cli.say import out, out_json, short, talk
+from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
 from holdfast.errors import StoreError, UsageError
+from holdfast.model.event import Agreed
 from holdfast.model.line import RunOpened
 from holdfast.model.plan import Plan, RunId
+from holdfast.ports import Store
 
+DETACHED_SCHEMA = "holdfast.detached/1"
 _PAUSE = 0.05
 _DONE = ("--detach", "--replan", "--fresh")  # what was asked for once
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A command in a process of its own, and the file with what it says."""
+
+    process: subprocess.Popen[bytes]
+    log: str
+
+    def lines(self) -> list[str]:
+        """What it said so far."""
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
 
 
 def detach(where: Place, plan: Plan, key: str, given: Agreement, *, as_json: bool) -> int:
     """Start this very command again without a terminal, and wait until its run exists."""
     key = key or f"detached-{uuid.uuid4()}"
+    said = ["--key", key, "--yes", "--agreed", given.agreed]
+    for seen in given.options.shown:
+        said += ["--shown", seen.step, seen.digest]
+    begun = launch(where, _again(words_now(), said))
+    run = _await_run(where, begun, lambda store: _opened(store, plan, key))
+    return _told(begun, run, as_json=as_json)
+
+
+def detach_on(
+    where: Place, line: str, agreed: Agreed, left: State | None = None, *, as_json: bool
+) -> int:
+    """The same of a command that goes on with a run which was `left`, or tries a step of its line again."""
+    begun = launch(where, _again(words_now(), ["--yes", "--agreed", agreed]))
+    run = _await_run(where, begun, lambda store: _driven(store, begun.process.pid, left))
+    if run is None and begun.process.returncode in _CAME_SO_FAR:  # over before anybody looked
+        with _reading(where) as store:
+            run = None if store is None else find_run(store, None, line)
+    return _told(begun, run, as_json=as_json)
+
+
+_CAME_SO_FAR = frozenset({0, 1, 3, 5, 8})  # a run came to an end or a rest
+
+
+def launch(where: Place, words: Sequence[str]) -> Launched:
+    """Begin a command that outlives this process and has no terminal."""
     folder = os.path.join(where.location, "detached")
     os.makedirs(folder, exist_ok=True)
     log = os.path.join(folder, f"{uuid.uuid4()}.log")
     with open(log, "wb") as file:
-        process = subprocess.Popen(  # noqa: S603 - this very command
-            [sys.executable, "-m", "holdfast", *_again(sys.argv[1:], key, given)],
+        process = subprocess.Popen(  # noqa: S603 - this very program
+            [sys.executable, "-m", "holdfast", *words],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
             start_new_session=True,
         )
-    run = _await_run(where, plan, key, process)
+    return Launched(process, log)
+
+
+def _told(begun: Launched, run: RunId | None, *, as_json: bool) -> int:
+    process, log = begun.process, begun.log
     if run is None:
-        with open(log, encoding="utf-8", errors="replace") as file:
-            for line in file.read().splitlines():
-                talk(line)
+        for line in begun.lines():
+            talk(line)
         return process.returncode
+    # Who goes on for long after this, like a server, must not leave it a zombie.
+    threading.Thread(target=process.wait, daemon=True).start()
     if as_json:
-        out_json({"schema": "holdfast.detached/1", "run": run, "pid": process.pid, "log": log})
+        out_json({"schema": DETACHED_SCHEMA, "run": run, "pid": process.pid, "log": log})
         return 0
     out(f"{short(run)} runs in process {process.pid}; what it says is in {log}")
     out_next(f"holdfast attach {short(run)}    holdfast status    holdfast stop {short(run)}")
     return 0
 
 
-def _again(arguments: Sequence[str], key: str, given: Agreement) -> list[str]:
+def _again(arguments: Sequence[str], said: Sequence[str]) -> list[str]:
     """The same words without those that are done; who was asked has answered."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    words = [word for word in standing_here(arguments[:end]) if word not in _DONE]
+    return [*words, *said, *arguments[end:]]
+
+
+def standing_here(arguments: Sequence[str]) -> list[str]:
+    """The words of a command without the folder that it shall work in: this process is there already."""
     words: list[str] = []
     rest = iter(arguments)
     for word in rest:
         if word == "-C":
             next(rest, None)
-        elif word not in _DONE and not (word.startswith("-C") and word != "-C"):
+        elif not word.startswith("-C"):
             words.append(word)
-    end = words.index("--") if "--" in words else len(words)
-    said = ["--key", key, "--yes", "--agreed", given.agreed]
-    for seen in given.options.shown:
-        said += ["--shown", seen.step, seen.digest]
-    return [*words[:end], *said, *words[end:]]
+    return words
 
 
 def _await_run(
-    where: Place, plan: Plan, key: str, process: subprocess.Popen[bytes]
+    where: Place, begun: Launched, found: Callable[[Store], RunId | None]
 ) -> RunId | None:
+    """The run of a process, as soon as there is one; None if it ended without."""
     while True:
-        ended = process.poll() is not None
-        if where.exists() and (run := _opened(where, plan, key)) is not None:
-            return run
+        ended = begun.process.poll() is not None
+        with _reading(where) as store:
+            if store is not None and (run := found(store)) is not None:
+                return run
         if ended:
             return None
         time.sleep(_PAUSE)
 
 
-def _opened(where: Place, plan: Plan, key: str) -> RunId | None:
+@contextmanager
+def _reading(where: Place) -> Iterator[Store | None]:
+    """The store, if there is one already."""
     try:
-        store = where.open(readonly=True)
+        store = where.open(readonly=True) if where.exists() else None
     except (UsageError, StoreError):  # it is being made just now
-        return None
+        store = None
     try:
-        for recorded in store.read(line_journal(plan.project, plan.name)):
-            if isinstance(recorded.event, RunOpened) and recorded.event.key == key:
-                return recorded.event.run
+        yield store
     finally:
-        store.close()
+        if store is not None:
+            store.close()
+
+
+def _opened(store: Store, plan: Plan, key: str) -> RunId | None:
+    for recorded in store.read(line_journal(plan.project, plan.name)):
+        if isinstance(recorded.event, RunOpened) and recorded.event.key == key:
+            return recorded.event.run
+    return None
+
+
+def _driven(store: Store, pid: int, left: State | None) -> RunId | None:
+    """The run that a process goes on with; it is our child, so nobody else has its id.
+
+    Whoever looks next must not find the run as it was left.
+    """
+    for run in (holder.run for _, _, holder in store.held() if holder.owner.pid == pid):
+        before = left.seq if left is not None and left.run == run else 0
+        if run is not None and store.last(f"run:{run}") > before:
+            return run
     return None

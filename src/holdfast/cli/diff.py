@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from shlex import quote
+from typing import NamedTuple
 
 import click
 
 from holdfast import wire
-from holdfast.cli.again import again, out_next
+from holdfast.cli.again import out_next
+from holdfast.cli.differing import MOST_LINES, Told, piece_lines, plan_words, value_lines
 from holdfast.cli.pieces import Contents, Piece, pieces
-from holdfast.cli.place import file_option, json_option, place, place_options
+from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_edit, out_json, seconds, short
 from holdfast.cli.sides import Attempt, Side, attempt, now, side
 from holdfast.cli.view import view
-from holdfast.core.compare import PlanChange, ValueChange, plan_change, text_change, value_changes
+from holdfast.core.compare import PlanChange, ValueChange, plan_change
 from holdfast.core.state import StepState
 from holdfast.core.views import usd
 from holdfast.errors import UsageError
@@ -26,9 +28,6 @@ from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line, wrap
 from holdfast.ports import Store
-
-MOST_LINES = 40
-WIDEST_VALUE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +101,25 @@ def diff(
     A and B are runs (@ is the last, @-1 the one before, or an id), plan files, versions of a plan by their
     digest, git commits (plans only), or two attempts (STEP@1 STEP@2). What is equal is not shown.
     """
-    where = place(plan, store, plan_id)
     wanted = Wanted(plans, outputs, times, costs, full, frozenset(map(StepId, steps)))
+    found = compared(place(plan, store, plan_id), before, after, wanted)
+    if as_json:
+        out_json(found.data)
+    else:
+        found.say()
+    return 1 if exit_code and found.differs else 0
+
+
+class Compared(NamedTuple):
+    """What differs: whether anything does, all of it for programs, and how people are told."""
+
+    differs: bool
+    data: dict[str, Json]
+    say: Callable[[], None]
+
+
+def compared(where: Place, before: str, after: str | None, wanted: Wanted) -> Compared:
+    """Compare two runs, plans or attempts; without `after`, one of them with how things are now."""
     with_store = where.open(readonly=True) if where.exists() else None
     try:
         first = attempt(with_store, before, where.line())
@@ -111,22 +127,19 @@ def diff(
             second = attempt(with_store, after or f"{first.step}@{first.number + 1}", where.line())
             if second is None:
                 raise UsageError(f"'{before}' is an attempt and '{after}' is not")
-            differs = _attempts(with_store, first, second, full=full, as_json=as_json)
-            return 1 if exit_code and differs else 0
+            return _attempts(with_store, first, second, full=wanted.full)
         old = side(where, with_store, before)
         new = side(where, with_store, after) if after else now(where, with_store, old)
-        found = _difference(with_store or wire.empty_store(), old, new, wanted)
+        found = difference(with_store or wire.empty_store(), old, new, wanted)
     finally:
         if with_store is not None:
             with_store.close()
-    if as_json:
-        out_json(_as_json(found))
-    else:
-        _print(found, wanted, (before, after))
-    return 1 if exit_code and not found.is_empty else 0
+    say = partial(_print, found, wanted, (before, after))
+    return Compared(not found.is_empty, _as_json(found), say)
 
 
-def _difference(store: Store, old: Side, new: Side, wanted: Wanted) -> Difference:
+def difference(store: Store, old: Side, new: Side, wanted: Wanted) -> Difference:
+    """Compare two sides in all that both have."""
     known = {**old.plan.steps, **new.plan.steps}
     meant = {name: step_named(name, known) for name in wanted.steps}
     if unknown := [name for name, step_id in meant.items() if step_id is None]:
@@ -147,7 +160,7 @@ def _difference(store: Store, old: Side, new: Side, wanted: Wanted) -> Differenc
             (old.name, new.name),
         )
         found = []
-        for step_id in _shared(old, new):
+        for step_id in shared(old, new):
             if not wanted.steps or step_id in wanted.steps:
                 found += pieces(step_id, old.files[step_id], new.files[step_id], contents, names)
     elif wanted.outputs:
@@ -161,7 +174,7 @@ def _difference(store: Store, old: Side, new: Side, wanted: Wanted) -> Differenc
     return Difference(old, new, change, found, times, _costs(old, new, wanted))
 
 
-def _shared(old: Side, new: Side) -> list[StepId]:
+def shared(old: Side, new: Side) -> list[StepId]:
     """The steps that have something on both sides, in the order of the plan."""
     return [s for s in old.plan.steps if s in (old.files or {}) and s in (new.files or {})]
 
@@ -280,19 +293,7 @@ def _print(found: Difference, wanted: Wanted, given: tuple[str, str | None]) -> 
 
 def print_plan(change: PlanChange, *, whole: bool, full: bool) -> None:
     """What came, left and changed, with `whole` also how."""
-    if change.is_empty:
-        out("plan      equal")
-        return
-    counts = [
-        f"{len(names)} {word}"
-        for names, word in (
-            (change.added, "added"),
-            (change.removed, "removed"),
-            (change.changed, "changed"),
-        )
-        if names
-    ]
-    _say(f"plan      {', '.join(counts) or 'its head changed'}")
+    _say(f"plan      {plan_words(change)}")
     for step_id in change.added:
         _say(f"  + {step_id}")
     for step_id in change.removed:
@@ -301,115 +302,59 @@ def print_plan(change: PlanChange, *, whole: bool, full: bool) -> None:
         _say(f"  ~ {item.step}: {', '.join(key.path for key in item.keys)}")
         if whole:
             for key in item.keys:
-                _print_value(key, full=full)
+                _tell(value_lines(key, full=full))
     for key in change.top:
         _say(f"  ~ {key.path}")
         if whole:
-            _print_value(key, full=full)
+            _tell(value_lines(key, full=full))
 
 
-def _print_value(change: ValueChange, *, full: bool) -> None:
-    """Both values of a key: short ones on a line, long texts as a diff."""
-    old, new = _words(change.before), _words(change.after)
-    is_short = max(len(old), len(new)) <= WIDEST_VALUE and "\n" not in old + new
-    if change.how == "changed" and is_short:
-        out(f"      {change.path}: {old} → {new}")
-        return
-    if not isinstance(change.before, str) and not isinstance(change.after, str):
-        _print_parts(change, full=full)
-        return
-    out(f"      {change.path}")
-    names = ("before", "after")
-    lines = text_change(_lines(change.before), _lines(change.after), names)
-    if lines is None:
-        out("        too long to compare")
-        return
-    _print_lines(lines[3:], full=full, margin="        ")
+def _tell(lines: Iterable[Told]) -> None:
+    for line in lines:
+        if line.is_edit:
+            out_edit(line.text, line.margin)
+        else:
+            out(f"{line.margin}{line.text}")
 
 
-def _print_parts(change: ValueChange, *, full: bool) -> None:
-    """The parts of a structured value that came, went or changed."""
-    empty: Json = [] if isinstance(change.after or change.before, list) else {}
-    old = empty if change.before is None else change.before
-    new = empty if change.after is None else change.after
-    for part in value_changes(old, new, change.path):
-        out(f"      {_one_value(part, full=full)}")
-
-
-def _words(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _lines(value: Json) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
+def outputs_words(found: Difference) -> str:
+    """How many of the outputs differ."""
+    outputs, compared = found.outputs or (), len(shared(found.before, found.after))
+    if not outputs:
+        return f"equal ({compared} step{'s' if compared != 1 else ''} compared)"
+    return f"{len({piece.step for piece in outputs})} of {compared} differ"
 
 
 def _print_outputs(found: Difference, *, whole: bool, full: bool) -> None:
-    outputs = found.outputs or ()
-    compared = len(_shared(found.before, found.after))
-    if not outputs:
-        _say(f"outputs   equal ({compared} step{'s' if compared != 1 else ''} compared)")
-        return
-    differ = len({piece.step for piece in outputs})
-    _say(f"outputs   {differ} of {compared} differ")
-    for piece in outputs:
+    _say(f"outputs   {outputs_words(found)}")
+    for piece in found.outputs or ():
         where = f" {one_line(piece.path)}" if piece.path else ""
         _say(f"  ~ {piece.step}{where}: {piece.words()}")
         if whole:
-            _print_piece(piece, full=full)
+            _tell(piece_lines(piece, full=full))
 
 
-def _print_piece(piece: Piece, *, full: bool) -> None:
-    if piece.how == "text":
-        _print_lines(piece.lines, full=full)
-    elif piece.how == "json":
-        shown = piece.changes if full else piece.changes[:MOST_LINES]
-        for change in shown:
-            out(f"      {_one_value(change, full=full)}")
-        if len(shown) < len(piece.changes):
-            out(f"      … {len(piece.changes) - len(shown)} more values, --full")
-    elif piece.before and piece.after and piece.how != "mode":
-        out(again(f"      holdfast show {piece.before[:12]}    holdfast show {piece.after[:12]}"))
+def time_words(times: Mapping[StepId, tuple[int, int]]) -> str:
+    """How long steps took on both sides."""
+    before, after = (sum(pair[side] for pair in times.values()) for side in (0, 1))
+    return f"{seconds(before)} → {seconds(after)} in steps that ran"
 
 
-def _one_value(change: ValueChange, *, full: bool) -> str:
-    cut = one_line if full else _cut
-    old, new = (cut(_words(value)) for value in (change.before, change.after))
-    if change.how == "added":
-        return f"+ {change.path}: {new}"
-    if change.how == "removed":
-        return f"- {change.path}: {old}"
-    return f"~ {change.path}: {old} → {new}"
-
-
-def _cut(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= WIDEST_VALUE else f"{line[: WIDEST_VALUE - 1]}…"
-
-
-def _print_lines(lines: Sequence[str], *, full: bool, margin: str = "") -> None:
-    shown = lines if full else lines[:MOST_LINES]
-    for line in shown:
-        out_edit(line, margin)
-    if len(shown) < len(lines):
-        out(f"{margin}… {len(lines) - len(shown)} more lines, --full")
+def cost_words(costs: Mapping[StepId, tuple[int, int]]) -> str:
+    """What steps cost on both sides."""
+    before, after = (sum(pair[side] for pair in costs.values()) for side in (0, 1))
+    return f"{dollars(before)} → {dollars(after)}"
 
 
 def _print_times(times: dict[StepId, tuple[int, int]], *, whole: bool) -> None:
-    before, after = (sum(pair[side] for pair in times.values()) for side in (0, 1))
-    _say(f"time      {seconds(before)} → {seconds(after)} in steps that ran")
+    _say(f"time      {time_words(times)}")
     if whole:
         for step_id, (old, new) in times.items():
             _say(f"  {step_id}: {seconds(old)} → {seconds(new)}")
 
 
 def _print_costs(costs: dict[StepId, tuple[int, int]], *, whole: bool) -> None:
-    before, after = (sum(pair[side] for pair in costs.values()) for side in (0, 1))
-    _say(f"cost      {dollars(before)} → {dollars(after)}")
+    _say(f"cost      {cost_words(costs)}")
     if whole:
         for step_id, (old, new) in costs.items():
             if old != new:
@@ -419,21 +364,21 @@ def _print_costs(costs: dict[StepId, tuple[int, int]], *, whole: bool) -> None:
 # --- attempts -------------------------------------------------------------------------------------
 
 
-def _attempts(store: Store, first: Attempt, second: Attempt, *, full: bool, as_json: bool) -> bool:
-    """Compare what two attempts made, with what was said of the first; whether they differ."""
+def _attempts(store: Store, first: Attempt, second: Attempt, *, full: bool) -> Compared:
+    """Compare what two attempts made, with what was said of the first."""
     contents = (Contents(store), Contents(store))
     found = pieces(first.step, first.files, second.files, contents, (first.name, second.name))
-    if as_json:
-        out_json(
-            {
-                "schema": "holdfast.diff/1",
-                "a": _attempt_json(first),
-                "b": _attempt_json(second),
-                "equal": not found,
-                "outputs": [_piece_json(piece) for piece in found],
-            }
-        )
-        return bool(found)
+    data: dict[str, Json] = {
+        "schema": "holdfast.diff/1",
+        "a": _attempt_json(first),
+        "b": _attempt_json(second),
+        "equal": not found,
+        "outputs": [_piece_json(piece) for piece in found],
+    }
+    return Compared(bool(found), data, partial(_print_attempts, first, second, found, full=full))
+
+
+def _print_attempts(first: Attempt, second: Attempt, found: Sequence[Piece], *, full: bool) -> None:
     _say(f"{first.name} → {second.name} of {short(first.run)}")
     for item in (first, second):
         by = f" by '{item.guard}'" if item.guard else ""
@@ -446,8 +391,7 @@ def _attempts(store: Store, first: Attempt, second: Attempt, *, full: bool, as_j
         out("both made the same" if first.files else "there is nothing to compare")
     for piece in found:
         _say(f"  ~ {piece.name}: {piece.words()}")
-        _print_piece(piece, full=full)
-    return bool(found)
+        _tell(piece_lines(piece, full=full))
 
 
 def _attempt_json(item: Attempt) -> dict[str, Json]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from holdfast.cli.say import SIGNS
 from holdfast.core.layout import Box, Layout, Picture, layout
+from holdfast.model.items import spelled_out
 from holdfast.model.plan import Step, StepId
 from holdfast.model.text import clean
 
@@ -87,7 +88,8 @@ def labels(drawn: Drawn) -> dict[tuple[int, int], str]:
 
 
 def cut(text: str, most: int) -> str:
-    """At most so many letters, the last one saying that there are more."""
+    """At most so many letters, the last one saying that there are more. Keys of items count as they are."""
+    text = spelled_out(text)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -166,13 +168,13 @@ def _dot_text(text: str) -> str:
 
 # --- SVG ----------------------------------------------------------------------------------------------
 
-_HEIGHT, _ROW, _GAP, _EDGE, _LETTER, _TOP = 40, 56, 70, 20, 7.3, 44
-_LONGEST = 30
+HEIGHT, _ROW, _GAP, _EDGE, _LETTER, _TOP = 40, 56, 70, 20, 7.3, 44
+LONGEST = 30
 
 
 def svg(drawn: Drawn) -> str:
     """A picture that needs nothing else: no script, no font, nothing from elsewhere."""
-    grid = _grid(drawn.picture)
+    grid = grid_of(drawn.picture)
     width = max(grid.width, int(len(drawn.title) * _LETTER * 1.2) + 2 * _EDGE)
     size = f'width="{width}" height="{grid.height}"'
     font = 'font-family="ui-sans-serif, system-ui, sans-serif" font-size="13"'
@@ -187,7 +189,8 @@ def svg(drawn: Drawn) -> str:
     ]
     asked = labels(drawn)
     for (one, other), path in zip(drawn.picture.arrows, grid.placed.paths, strict=True):
-        curve = _arrow(grid, (grid.placed.at[one], *path, grid.placed.at[other]))
+        line = arrow(grid, (grid.placed.at[one], *path, grid.placed.at[other]))
+        curve = f'<path d="{line}"/>'
         if label := asked.get((one, other)):
             dashed = curve.replace("<path ", '<path stroke="#b45309" stroke-dasharray="5 4" ')
             curve = f"<g><title>{_xml(label)}</title>{dashed}</g>"
@@ -199,7 +202,7 @@ def svg(drawn: Drawn) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Grid:
+class Grid:
     """Ranks as columns: how wide each is and where it begins."""
 
     placed: Layout
@@ -208,10 +211,12 @@ class _Grid:
 
     @property
     def width(self) -> int:
+        """Of all columns."""
         return self.lefts[-1] + self.widths[-1] + _EDGE
 
     @property
     def height(self) -> int:
+        """Of the longest column."""
         return _TOP + max(self.placed.sizes) * _ROW + _EDGE
 
     def top(self, place: tuple[int, int]) -> int:
@@ -221,44 +226,45 @@ class _Grid:
         return _TOP + position * _ROW + free * _ROW // 2
 
 
-def _grid(drawn: Picture) -> _Grid:
+def grid_of(drawn: Picture) -> Grid:
+    """Where boxes stand; nothing but their names and arrows decides it."""
     placed = layout(drawn)
     widths = [90] * len(placed.sizes)
     for box, (rank, _) in zip(drawn.boxes, placed.at, strict=True):
-        letters = min(len(box.name), _LONGEST) + 3
+        letters = min(len(box.name), LONGEST) + 3
         widths[rank] = max(widths[rank], int(letters * _LETTER) + 16)
     lefts, left = [], _EDGE
     for width in widths:
         lefts.append(left)
         left += width + _GAP
-    return _Grid(placed, widths, lefts)
+    return Grid(placed, widths, lefts)
 
 
-def _arrow(grid: _Grid, points: Sequence[tuple[int, int]]) -> str:
+def arrow(grid: Grid, points: Sequence[tuple[int, int]]) -> str:
     """A curve from box to box; in between it crosses whole columns, beside their boxes."""
     first, *between, last = points
     x = grid.lefts[first[0]] + grid.widths[first[0]]
-    y = grid.top(first) + _HEIGHT // 2
+    y = grid.top(first) + HEIGHT // 2
     drawn = [f"M{x} {y}"]
     for point in (*between, last):
-        end, middle = grid.lefts[point[0]], grid.top(point) + _HEIGHT // 2
+        end, middle = grid.lefts[point[0]], grid.top(point) + HEIGHT // 2
         end -= 6 if point is last else 0
         bend = (end - x) // 2
         drawn.append(f"C{x + bend} {y} {end - bend} {middle} {end} {middle}")
         if point is not last:
             x, y = end + grid.widths[point[0]], middle
             drawn.append(f"L{x} {y}")
-    return f'<path d="{" ".join(drawn)} m-5 -4 l7 4 l-7 4"/>'
+    return f"{' '.join(drawn)} m-5 -4 l7 4 l-7 4"
 
 
-def _box(drawn: Drawn, box: Box, grid: _Grid, place: tuple[int, int]) -> list[str]:
+def _box(drawn: Drawn, box: Box, grid: Grid, place: tuple[int, int]) -> list[str]:
     x, y, width = grid.lefts[place[0]], grid.top(place), grid.widths[place[0]]
     state = state_of(box, drawn.states)
     fill, line = COLOURS[state]
     words = words_of(box, drawn.states)
-    name = (f"{SIGNS[state]} " if state else "") + cut(box.name, _LONGEST)
+    name = (f"{SIGNS[state]} " if state else "") + cut(box.name, LONGEST)
     hover = " · ".join(part for part in (box.name, words, about(box, drawn.steps)) if part)
-    shape = f'width="{width}" height="{_HEIGHT}" rx="6" fill="{fill}" stroke="{line}"'
+    shape = f'width="{width}" height="{HEIGHT}" rx="6" fill="{fill}" stroke="{line}"'
     first = y + (17 if words else 25)
     lines = [
         f"<g><title>{_xml(hover)}</title>",
@@ -271,6 +277,11 @@ def _box(drawn: Drawn, box: Box, grid: _Grid, place: tuple[int, int]) -> list[st
     return [*lines, "</g>"]
 
 
+def of_xml(text: str) -> str:
+    """Text with nothing in it that XML does not have; what it would give a meaning to is still there."""
+    return _NOT_XML.sub("�", clean(text))
+
+
 def _xml(text: str) -> str:
-    text = _NOT_XML.sub("�", clean(text))
+    text = of_xml(text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

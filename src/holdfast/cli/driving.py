@@ -146,12 +146,19 @@ def max_cost(where: Place, plan: Plan, manner: Mapping[str, object]) -> int | No
 
 
 def agree_again(
-    where: Place, state: State, steps: Collection[StepId], manner: Mapping[str, object]
+    where: Place,
+    state: State,
+    steps: Collection[StepId],
+    manner: Mapping[str, object],
+    told: Agreed | None = None,
 ) -> tuple[Agreed, int | None]:
-    """See that these steps of a run can be done and may be; what is agreed to, and how much it may spend."""
+    """See that these steps of a run can be done and may be; what is agreed to, and how much it may spend.
+
+    Whoever began this in the background was `told` already.
+    """
     raised = raised_cost(where, state, manner)
     provide_again(where, state, steps, raised)
-    return consent_within(where, state, steps, manner), raised
+    return told or consent_within(where, state, steps, manner), raised
 
 
 def raised_cost(where: Place, state: State, manner: Mapping[str, object]) -> int | None:

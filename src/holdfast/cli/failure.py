@@ -64,7 +64,7 @@ def names_of(steps: list[StepId], most: int = MOST_NAMES) -> str:
 
 def _one(state: State, step_id: StepId, words: str) -> list[str]:
     step = state.steps[step_id]
-    lines = [f"✗ {step_id}: {_what(step)}"]
+    lines = [f"✗ {step_id}: {ended_words(step)}"]
     said = [line for line in words.splitlines() if line.strip()]
     for place, line in enumerate([*refusal(step), *_few(step, said)]):
         head = f"attempt {step.attempts}" if place == 0 else ""
@@ -111,7 +111,7 @@ def refusal(step: StepState) -> list[str]:
     return [f"guard '{guard}' refused your version:"] if guard else []
 
 
-def _what(step: StepState) -> str:
+def ended_words(step: StepState) -> str:
     """What ended it: who refused how many of its attempts, or the sentence of the reason."""
     reason = step.reason
     if reason is None:

@@ -88,7 +88,7 @@ def graph(
     elif form == "text":
         _print_text(loaded, ordered, steps, seen)
     else:
-        out(_drawing(form, loaded, ordered, steps, seen))
+        out(drawing(form, loaded, ordered, steps, seen))
     return 0
 
 
@@ -206,7 +206,15 @@ def _fitting(line: str) -> str:
     return cut(line, width) if width else line
 
 
-def _drawing(form: str, plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen) -> str:
+def drawing(
+    form: str,
+    plan: Plan,
+    ordered: Graph,
+    steps: Sequence[StepId],
+    seen: Seen,
+    most_boxes: int | None = None,
+) -> str:
+    """The picture in a language that other programs draw; many steps are one box where there are too many."""
     from holdfast.cli import drawings
     from holdfast.core.layout import picture
 
@@ -220,7 +228,7 @@ def _drawing(form: str, plan: Plan, ordered: Graph, steps: Sequence[StepId], see
         _title(plan, ordered.wave[ordered.order[-1]] + 1)
         + (f" · {left} left out" if left else "")
         + (f" · as in {short(seen.run)}" if seen.run else ""),
-        picture(ordered, steps, most_boxes=boxes, most_arrows=most),
+        picture(ordered, steps, most_boxes=most_boxes or boxes, most_arrows=most),
         plan.steps,
         seen.states,
     )

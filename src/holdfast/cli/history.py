@@ -103,7 +103,7 @@ def _newest_first(
     lines = dict.fromkeys((row.project, row.line) for row in rows if row.imported)
     brought = {run: one for line in lines for run, one in brought_in(store, *line).items()}
     for row in reversed(rows):
-        last_at, word = _end(store, row.run)
+        last_at, word = run_end(store, row.run)
         if failed and word not in _FAILED:
             continue
         if oldest is not None and last_at < oldest:
@@ -111,25 +111,38 @@ def _newest_first(
         state = read_state(store, row.run)
         if state is None or (oldest is not None and state.started_at < oldest):
             continue
-        yield Seen(
-            row,
-            state,
-            str(state.status)
-            if row.run in brought
-            else run_word(row, state, driven=row.run in live),
-            _failure(state),
-            asked(state.options),
-            last_at,
-            additions(store, state),
-            brought.get(row.run),
+        yield seen_run(
+            store, row, state, last_at, driven=row.run in live, brought=brought.get(row.run)
         )
+
+
+def seen_run(
+    store: Store,
+    row: RunRow,
+    state: State,
+    last_at: int,
+    *,
+    driven: bool,
+    brought: Brought | None = None,
+) -> Seen:
+    """A run as history shows it; `driven` by a live engine, `last_at` when it last changed."""
+    return Seen(
+        row,
+        state,
+        str(state.status) if brought is not None else run_word(row, state, driven=driven),
+        _failure(state),
+        asked(state.options),
+        last_at,
+        additions(store, state),
+        brought,
+    )
 
 
 def _lives(holder: Holder) -> bool:
     return not gone(holder)
 
 
-def _end(store: Store, run: RunId) -> tuple[int, str]:
+def run_end(store: Store, run: RunId) -> tuple[int, str]:
     """When a run last changed and the state its last event left it in; nothing is folded."""
     journal = f"run:{run}"
     last = max(0, store.last(journal) - 1)

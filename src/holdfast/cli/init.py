@@ -6,16 +6,26 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 import click
 
 from holdfast.cli import templates
+from holdfast.cli.agentfiles import (
+    Change,
+    agents_named,
+    changes_for,
+    install_lines,
+    write_changes,
+)
+from holdfast.cli.ciwrite import SYSTEMS, ci_files
 from holdfast.cli.place import PLAN_NAMES, json_option
 from holdfast.cli.say import out, out_json
 from holdfast.cli.templating import can_ask, found, with_params
 from holdfast.errors import StoreError, UsageError
+from holdfast.model.digest import Json
 from holdfast.process.gitplaces import top_of
 from holdfast.wire import STORE_NAME
 
@@ -27,7 +37,8 @@ _SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 
 
 @click.command(
-    epilog="\b\nExample:\n  holdfast init\n  holdfast init notes --template python --name notes"
+    epilog="\b\nExample:\n  holdfast init\n  holdfast init notes --template python --name notes\n"
+    "  holdfast init --ci github\n  holdfast init --agents claude,cursor,codex"
 )
 @click.argument("directory", metavar="[DIR]", default=".")
 @click.option(
@@ -46,22 +57,50 @@ _SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
     help="A value for a param of the template; may be repeated.",
 )
 @click.option("--name", metavar="NAME", help="Name of the plan (default: the directory's).")
+@click.option(
+    "--ci",
+    "system",
+    type=click.Choice(SYSTEMS),
+    help="Write a workflow for this CI too; beside a plan that is there, nothing but that.",
+)
+@click.option(
+    "--agents",
+    metavar="LIST",
+    help="Let these coding agents use Holdfast here: claude,cursor,codex. With a plan that is there already, "
+    "only this is done.",
+)
 @json_option
 def init(
-    directory: str, template: str, name: str | None, params: tuple[str, ...], *, as_json: bool
+    directory: str,
+    template: str,
+    name: str | None,
+    params: tuple[str, ...],
+    system: str | None,
+    agents: str | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Write a project that runs as it is: a plan, what it reads, a guard.
 
     No file is ever overwritten: if one is in the way, nothing is written at all.
     """
+    invited, workflow = _invited(directory, agents), ci_files(system, directory)
+    if (invited is not None or system is not None) and _has_plan(directory):
+        write_files(directory, workflow)
+        if invited is None:
+            return _say_workflow(directory, [*workflow], as_json=as_json)
+        return _tell_agents(directory, invited, [*workflow], as_json=as_json)
     title = _name(directory, name)
     chosen = found(template, os.getcwd())
     whole = with_params(chosen, _params(params), asks=can_ask() and not as_json)
-    files = named(whole, title)
+    files = {**named(whole, title), **workflow}
     write_project(directory, files)
     written = [*files, SCHEMA_PATH]
     if _ignore_store(directory):
         written.append(".gitignore")
+    if invited is not None:
+        write_changes(directory, invited.changes)
+        written += [one.path for one in invited.changes if one.how != "kept"]
     following = templates.NEXT.get(template, "plan")
     move = "" if directory == "." else f"cd {shlex.quote(directory)} && "
     if as_json:
@@ -79,7 +118,68 @@ def init(
     out(f"{title}: a project from the template '{template}'")
     for path in written:
         out(f"  {os.path.normpath(os.path.join(directory, path))}")
+    for line in invited.lines if invited is not None else ():
+        out(line)
     out(f"next: {move}holdfast {following}")
+    return 0
+
+
+def _say_workflow(directory: str, written: list[str], *, as_json: bool) -> int:
+    places = [os.path.normpath(os.path.join(directory, path)) for path in written]
+    following = f"git add {shlex.join(places)}"
+    if as_json:
+        files: list[Json] = [*places]
+        out_json({"schema": "holdfast.init/1", "files": files, "next": [following]})
+        return 0
+    for path in places:
+        out(f"  {path}")
+    out(f"next: {following}")
+    return 0
+
+
+class _Invited(NamedTuple):
+    """Agents that shall use Holdfast here: what their files become, and how they are told elsewhere."""
+
+    changes: Sequence[Change]
+    lines: Sequence[str]
+
+
+def _invited(directory: str, given: str | None) -> _Invited | None:
+    """What becomes of the files of agents; errors in them are found before anything is written."""
+    if given is None:
+        return None
+    names = agents_named(given)
+    return _Invited(changes_for(directory, names), install_lines(names))
+
+
+def _has_plan(directory: str) -> bool:
+    return any(os.path.isfile(os.path.join(directory, name)) for name in PLAN_NAMES)
+
+
+def _tell_agents(
+    directory: str, invited: _Invited, written: Sequence[str], *, as_json: bool
+) -> int:
+    """Only the files of agents, and what else was written, beside a plan that is there."""
+    write_changes(directory, invited.changes)
+    if as_json:
+        out_json(
+            {
+                "schema": "holdfast.init/1",
+                "directory": directory,
+                "template": None,
+                "name": None,
+                "files": [*written, *(one.path for one in invited.changes if one.how != "kept")],
+                "next": ["holdfast plan"],
+            }
+        )
+        return 0
+    for path in written:
+        out(f"  {os.path.normpath(os.path.join(directory, path))}")
+    for one in invited.changes:
+        out(f"  {one.how:<7} {os.path.normpath(os.path.join(directory, one.path))}")
+    for line in invited.lines:
+        out(line)
+    out("next: holdfast plan")
     return 0
 
 
@@ -115,17 +215,39 @@ def _name(directory: str, given: str | None) -> str:
 
 def write_project(directory: str, files: Mapping[str, bytes]) -> None:
     """Write all files and the schema for editors, or none and say what is in the way."""
-    blocked = _in_the_way(directory, files)
-    if blocked:
-        raise UsageError(
-            f"nothing was written, because this is there already: {', '.join(blocked)}",
-            hint="holdfast init DIR, with a directory of its own",
-        )
+    _refuse_overwriting(
+        directory, (*files, *PLAN_NAMES), "holdfast init DIR, with a directory of its own"
+    )
     made: list[str] = []
-    try:
+    with _whole(made):
         for path, content in files.items():
             _write_new(os.path.join(directory, path), content, made)
         _write_schema(directory, made)
+
+
+def write_files(directory: str, files: Mapping[str, bytes]) -> None:
+    """Write all files beside what is there, or none and say what is in the way."""
+    _refuse_overwriting(directory, (*files,), "compare it with examples/ci, or move it away first")
+    made: list[str] = []
+    with _whole(made):
+        for path, content in files.items():
+            _write_new(os.path.join(directory, path), content, made)
+
+
+def _refuse_overwriting(directory: str, paths: Sequence[str], hint: str) -> None:
+    blocked = _in_the_way(directory, paths)
+    if blocked:
+        raise UsageError(
+            f"nothing was written, because this is there already: {', '.join(blocked)}",
+            hint=hint,
+        )
+
+
+@contextmanager
+def _whole(made: list[str]) -> Iterator[None]:
+    """Take back all that was made if not all can be."""
+    try:
+        yield
     except OSError as error:
         _take_back(made)
         raise StoreError(f"the project cannot be written: {error}") from error
@@ -134,10 +256,10 @@ def write_project(directory: str, files: Mapping[str, bytes]) -> None:
         raise
 
 
-def _in_the_way(directory: str, files: Mapping[str, bytes]) -> list[str]:
+def _in_the_way(directory: str, paths: Sequence[str]) -> list[str]:
     """Files that would be overwritten or shadowed, and whatever stands where a directory must be."""
     found: dict[str, None] = {}
-    for path in (*files, *PLAN_NAMES):
+    for path in paths:
         parts = path.split("/")
         for count in range(len(parts)):
             place = os.path.join(directory, *parts[:count])

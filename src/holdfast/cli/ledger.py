@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 import click
 
@@ -17,7 +17,7 @@ from holdfast.core.above import stands_for
 from holdfast.core.bases import FoundBy
 from holdfast.core.confidence import certainties
 from holdfast.core.evidence import Evidence
-from holdfast.core.ledger import Gap, Ledger, Registered, counting
+from holdfast.core.ledger import Gap, Hypothesis, Ledger, Registered, counting
 from holdfast.core.questions import Uncertainty
 from holdfast.core.said import PERSON, Said
 from holdfast.core.single import One, all_of, entries_of, narrowed, past_of, words_about
@@ -37,9 +37,26 @@ from holdfast.ports import Store
 Part = Literal["evidence", "uncertain", "artifacts", "gaps", "hypotheses", "handoffs"]
 Certain = Mapping[str, float | None]  # how sure evidence is, by its id
 Gone = Collection[str]  # ids of what counts no more
-_Row = tuple[
-    StepId | None, str
-]  # the step it comes from, empty for a person, None if it needs none
+
+
+class Row(NamedTuple):
+    """An entry in words. `steps` are those it comes from, empty for a person; None if it needs none.
+
+    Below it stands what is taken for it.
+    """
+
+    id: str
+    text: str
+    steps: Sequence[StepId] | None = None
+    below: Sequence[str] = ()
+
+    @property
+    def line(self) -> str:
+        """All of it as it is printed."""
+        come = "" if self.steps is None else _from(self.steps)
+        return "\n    ".join([f"{self.text}{come}", *self.below])
+
+
 _NAMES: Mapping[Part, str] = {
     "evidence": "evidence",
     "uncertain": "questions",
@@ -119,7 +136,7 @@ def show_ledger(
     try:
         run = find_run(opened, run_id, where.line())
         of = () if step is None else _steps_of(opened, run, step)
-        found, people, stale = _learned(opened, where.location, run)
+        found, people, stale = learned_in(opened, where.location, run)
     finally:
         opened.close()
     certain = certainties(counting(found))
@@ -139,7 +156,7 @@ def show_ledger(
         out_json({"schema": "holdfast.ledger/1", "run": run, **whole})
         return 0
     told = [*_lines(one, certain)]
-    for line in told or [_nothing(found, part, step, unanswered=unanswered)]:
+    for line in told or [nothing_words(found, part, step, unanswered=unanswered)]:
         out(line)
     if stale:
         out(f"steps that were told what is contested, or stands on it ({len(stale)})")
@@ -157,7 +174,7 @@ def _steps_of(store: Store, run: RunId, given: str) -> tuple[StepId, ...]:
     return tuple(dict.fromkeys([name, *stands_for(state.plan.steps, name)]))
 
 
-def _learned(store: Store, home: str, run: RunId) -> Learned:
+def learned_in(store: Store, home: str, run: RunId) -> Learned:
     """What a run has learned, from a snapshot if one is left."""
     row = next((one for one in store.runs(imported=True) if one.run == run), None)
 
@@ -187,41 +204,55 @@ def entry_of(found: Ledger, name: str, said: Sequence[Said]) -> One:
 
 def _lines(one: One, certain: Certain) -> Iterable[str]:
     """The ledger as text, a part after the other; of one entry also if it counts no more."""
+    written = rows_of(one, certain)
+    for name in PARTS:
+        if rows := written[name]:
+            yield f"{name} ({len(rows)})"
+        for row in rows:
+            yield f"  {row.line}"
+    if one.gone:
+        yield f"{_GONE}: {TOLD_ELSE}, so it counts no more"
+
+
+def rows_of(one: One, certain: Certain) -> Mapping[Part, Sequence[Row]]:
+    """Each part of the ledger, entry by entry, in words."""
     shown, gone = one
     earlier = shown.superseded if gone else ()
-    written: dict[Part, list[_Row]] = {
-        "evidence": [(e.step, _finding(e, certain, gone)) for e in shown.evidence],
-        "uncertain": [(None, _question(q, gone)) for q in shown.uncertainties],
-        "artifacts": [(a.step, _artifact(a, gone)) for a in shown.artifacts],
+    return {
+        "evidence": [Row(e.id, _finding(e, certain, gone), [e.step]) for e in shown.evidence],
+        "uncertain": [_question(q, gone) for q in shown.uncertainties],
+        "artifacts": [Row(a.id, _artifact(a, gone), [a.step]) for a in shown.artifacts],
         "gaps": [
-            (g.step, f"{one_line(g.item)}: {one_line(g.reason)}{_closed(g, gone)} · {g.id}")
+            Row(
+                g.id,
+                f"{one_line(g.item)}: {one_line(g.reason)}{_closed(g, gone)} · {g.id}",
+                [g.step],
+            )
             for g in shown.gaps
         ],
-        "hypotheses": [
-            (
-                None,
-                f"{one_line(h.id)}: {h.status} · {len(h.supporting)} for, {len(h.refuting)} against"
-                + (" · stale" if h.stale else "")
-                + (f" · {_GONE}" if h.id in gone else ""),
-            )
-            for h in shown.hypotheses.values()
-        ],
+        "hypotheses": [Row(h.id, _hypothesis(h, gone)) for h in shown.hypotheses.values()],
         "handoffs": [
-            (told.step, f"{_attempted(told)}{note}{_doubted(told, shown)} · {told.id}")
+            Row(
+                told.id,
+                f"{_attempted(told)}{note}{_doubted(told, shown)} · {told.id}",
+                [told.step],
+            )
             for ones, note in ((shown.handoffs, ""), (earlier, f" · {_GONE}"))
             for told in ones
         ],
     }
-    for name in PARTS:
-        if rows := written[name]:
-            yield f"{name} ({len(rows)})"
-        for who, text in rows:
-            yield f"  {text}" + ("" if who is None else _from([who]))
-    if gone:
-        yield f"{_GONE}: {TOLD_ELSE}, so it counts no more"
 
 
-def _nothing(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> str:
+def _hypothesis(one: Hypothesis, gone: Gone) -> str:
+    return (
+        f"{one_line(one.id)}: {one.status}"
+        f" · {len(one.supporting)} for, {len(one.refuting)} against"
+        + (" · stale" if one.stale else "")
+        + (f" · {_GONE}" if one.id in gone else "")
+    )
+
+
+def nothing_words(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> str:
     """Why no line is shown: nothing was told at all, or nothing of what was asked for."""
     told = (found.evidence, found.uncertainties, found.gaps, found.hypotheses, found.handoffs)
     if not any(told):  # an artifact comes with a handoff
@@ -262,15 +293,15 @@ def _attempted(one: Told) -> str:
     return f"{words} · failed: {one_line(reason)}" if reason else f"{words} · failed"
 
 
-def _question(one: Uncertainty, gone: Gone) -> str:
+def _question(one: Uncertainty, gone: Gone) -> Row:
     """A question with everyone who raised it, and below it each that is taken for it."""
     status = _GONE if one.id in gone else _answered(one)
-    lines = [f"{one_line(one.question)} · {status} · {one.id}{_from(one.raised_by)}"]
-    lines += [
-        f"    {one_line(same.question)} · as {one.id} · {same.id}{_from([same.step])}"
+    text = f"{one_line(one.question)} · {status} · {one.id}"
+    below = [
+        f"{one_line(same.question)} · as {one.id} · {same.id}{_from([same.step])}"
         for same in one.merged
     ]
-    return "\n".join(lines)
+    return Row(one.id, text, one.raised_by, below)
 
 
 def _from(steps: Iterable[StepId]) -> str:

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from holdfast.cli.again import mend
+from holdfast.cli.again import keep_words, mend
 from holdfast.cli.options import choose, share, shared_options
 from holdfast.cli.view import view
 from holdfast.errors import HoldfastError, PlanError
@@ -54,8 +54,10 @@ COMMANDS = {
     "checkpoint": "holdfast.cli.checkpoint:checkpoint",
     "conflicts": "holdfast.cli.conflicts:conflicts",
     "agents": "holdfast.cli.agents:agents",
+    "ui": "holdfast.web.command:ui",
     "export": "holdfast.cli.archive:export",
     "import": "holdfast.cli.archive:import_",
+    "ci": "holdfast.cli.ci:ci",
     "push": "holdfast.cli.push:push",
     "pull": "holdfast.cli.push:pull",
     "gc": "holdfast.cli.gc:gc",
@@ -69,9 +71,11 @@ COMMANDS = {
     "code": "holdfast.cli.code:code",
     "store": "holdfast.cli.store:store",
     "worker": "holdfast.cli.worker:worker",
+    "attest": "holdfast.cli.attest:attest",
     "verify": "holdfast.cli.maintain:verify",
     "rebuild": "holdfast.cli.maintain:rebuild",
     "schema": "holdfast.cli.schema:schema",
+    "mcp": "holdfast.mcp.command:mcp",
     "edit": "holdfast.cli.edit:edit",
     "work": "holdfast.cli.work:work",
     "tickets": "holdfast.cli.tickets:tickets",
@@ -125,10 +129,14 @@ PANELS = {
     ),
     "Hands": ("work", "tickets", "edit", "code", "bench"),
     "Connect": (
+        "ui",
+        "mcp",
         "export",
         "import",
         "push",
         "pull",
+        "ci",
+        "attest",
         "checkpoint",
     ),
     "Maintain": (
@@ -187,8 +195,11 @@ SHORT = {
     "conflicts": "Show what could not all stand, and how it was settled.",
     "agents": "Show the agents that are known, with their contracts.",
     "checkpoint": "Write down where a run stands, list what was written.",
+    "ui": "Show runs, steps and approvals in a browser, and act on them.",
+    "mcp": "Serve agents over MCP: preview, run, wait, explain.",
     "export": "Write a run, or the whole store, into one file.",
     "import": "Add an exported run, restore a back-up, take in a plan.",
+    "ci": "Tell a CI of a run: summary, annotations, JUnit; its cache key.",
     "push": "Bring ended runs into another store, to be reused there.",
     "pull": "Bring ended runs of another store here, to be reused.",
     "gc": "Remove old runs that nothing stands on, and what nothing names.",
@@ -197,6 +208,7 @@ SHORT = {
     "auth": "Keep the keys of providers in the keyring of the system.",
     "doctor": "Check this machine, the store and the plan; say how to fix.",
     "completion": "Print the completion script of a shell.",
+    "attest": "Say where an artifact comes from: an in-toto statement.",
     "verify": "Check the whole store: chain, digests, state, index.",
     "rebuild": "Make the index of artifacts again from the journals.",
     "worker": "Take steps of a queue and carry them out on this machine.",
@@ -240,6 +252,11 @@ class Commands(click.Group):
 
             equip(found)
         return share(found)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the words as they were said: a run in the background is begun with them again."""
+        keep_words(ctx, args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; what is wrong with a plan is shown as wide as things are shown."""

@@ -12,23 +12,47 @@ from holdfast.cli.place import Place, file_option, json_option, place, place_opt
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import CORRUPT, UNREADABLE, Audit, audit, follows
 from holdfast.engine.rebuilt import rebuilt_index
-from holdfast.errors import IntegrityError
+from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
 from holdfast.ports import Store
 from holdfast.store.host import gone
 
 
-@click.command(epilog="\b\nExample:\n  holdfast verify --json")
+@click.command(
+    epilog="\b\nExample:\n  holdfast verify --json\n"
+    "  holdfast verify --attestation report.intoto.json"
+)
 @click.option("--all", "everything", is_flag=True, help="Everything (the default).")
+@click.option(
+    "--attestation",
+    metavar="FILE",
+    help="Check this statement of 'attest' instead: against the store, else against the files here.",
+)
+@click.option("--files", "only_files", is_flag=True, help="With --attestation: the files alone.")
 @file_option
 @place_options
 @json_option
 def verify(
-    plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool, everything: bool
+    attestation: str | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    as_json: bool,
+    everything: bool,
+    only_files: bool,
 ) -> int:
     """Check the whole store: pages, chain, digests, states, index. Exit 9 if anything is wrong."""
-    del everything
+    if attestation is not None:
+        if everything:
+            raise UsageError("--all and --attestation contradict each other")
+        from holdfast.cli.attest import verify_attestation
+
+        where = place(plan, store, plan_id)
+        return verify_attestation(where, attestation, only_files=only_files, as_json=as_json)
+    if only_files:
+        raise UsageError("--files is about a statement", hint="--attestation FILE --files")
     found = _audited(place(plan, store, plan_id))
     if as_json:
         problems: list[Json] = list(found.problems)

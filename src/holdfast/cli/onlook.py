@@ -53,6 +53,17 @@ class Glass:
         return content
 
 
+def last_words(home: str, run: RunId, step: StepId, attempt: int, most: int) -> bytes:
+    """The end of what a running attempt wrote so far; nothing if it wrote nothing yet, or elsewhere."""
+    path = tee_path(os.path.join(home, "scratch"), run, step, attempt)
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+            return file.read(most)
+    except OSError:
+        return b""
+
+
 class Onlooker:
     """A run as its journal grows, read again and again by somebody who does not drive it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -89,8 +90,25 @@ def _options(*, hidden: bool) -> list[click.Option]:
 _SHARED = _options(hidden=True)
 
 
+class _Formatter(click.HelpFormatter):
+    """A help page in signs that the stream has: an old terminal, or a pipe of Windows, may lack ours."""
+
+    def getvalue(self) -> str:
+        text = super().getvalue()
+        if text.isascii() or sys.stdout is None:
+            return text
+        from holdfast.cli.say import shown
+
+        return shown(text, sys.stdout, raw=True)
+
+
+class _Context(click.Context):
+    formatter_class = _Formatter
+
+
 def shared_options(group: click.Group) -> click.Group:
     """Give the root its options."""
+    group.context_class = _Context
     group.params += _options(hidden=False)
     group.params.append(
         click.Option(
@@ -119,6 +137,7 @@ def share(command: click.Command) -> click.Command:
     """
     if any(param in _SHARED for param in command.params):
         return command  # loaded before
+    command.context_class = _Context
     taken = {word for param in command.params for word in (*param.opts, *param.secondary_opts)}
     for param in command.params:
         if param.name == "as_json" and param.callback is None:

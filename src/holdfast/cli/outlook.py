@@ -85,7 +85,7 @@ class Row(NamedTuple):
 
 def table(ahead: Ahead, how: View, *, verbose: int = 0, commands: Sequence[str] = ()) -> list[str]:
     """The whole screen."""
-    rows = [*_rows(ahead, verbose), *_removed(ahead)]
+    rows = [*rows_of(ahead, verbose), *_removed(ahead)]
     lines = [head(ahead), ""]
     if verbose:
         lines += [*_lists(ahead), ""]
@@ -147,7 +147,8 @@ def head(ahead: Ahead) -> str:
 # --- rows --------------------------------------------------------------------------------------------------
 
 
-def _rows(ahead: Ahead, verbose: int) -> list[Row]:
+def rows_of(ahead: Ahead, verbose: int = 0) -> list[Row]:
+    """The steps of a preview, those that are reused in one row unless all are wanted."""
     listed = {
         s: o for s, o in ahead.outlooks.items() if verbose or o.is_work or o.decision != "reuse"
     }

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PLAN_NAMES = ("plan.yaml", "plan.yml", "plan.json")
 SUFFIXES = (".yaml", ".yml", ".json", ".py")
+RECEIVED = "received"  # the folder of plans that somebody sent
+_RECEIVED = f"{os.sep}{wire.STORE_NAME}{os.sep}{RECEIVED}"
 PLANNED = "planned"  # what a plan is called that a model made for a goal
 
 _LONG = 300  # characters of a goal that is not said again in every hint
@@ -68,9 +70,23 @@ class Place:
             if found is None:
                 raise self._nothing()
             return found
+        return load_file(self.file, self._asked(before, held))
+
+    def load_received(self, content: bytes) -> Loaded:
+        """Read a plan that somebody sent and that lies nowhere yet: it comes from elsewhere."""
+        from holdfast.formats.planfile import load_text
+
+        assert self.file is not None
+        return _foreign(load_text(content, self.file, self.root, self._asked()))
+
+    def _asked(
+        self,
+        before: Mapping[str, Json] | None = None,
+        held: Callable[[str], bool] | None = None,
+    ) -> Asked:
         from holdfast.formats.planfile import Asked  # many commands need only the line's name
 
-        asked = Asked(
+        return Asked(
             name=self.plan_id,
             params={**(before or {}), **self.params},
             find=wire.project_files,
@@ -80,7 +96,6 @@ class Place:
             models=wire.market.known_models,
             spare=self.spare,
         )
-        return load_file(self.file, asked)
 
     def planned(self) -> Loaded | None:
         """The plan that a model made for the goal of this line, if one did: it comes from elsewhere."""
@@ -153,12 +168,33 @@ def load_file(path: str, asked: Asked) -> Loaded:
     from holdfast.formats.planfile import load_text, read_file
 
     content, root = read_file(path)
+    if is_received(path):
+        return _foreign(load_text(content, path, root_of(path), asked))
     if found := _PREVIEW.match(content[:_HEAD]):
         version, name = found[1].decode(), shlex.quote(path)
         if version != "1":
             raise UsageError(f"'{path}' is a saved preview of the unknown version {version}")
         raise UsageError(f"'{path}' is a saved preview, no plan", hint=f"holdfast run {name}")
     return load_text(content, path, root, asked)
+
+
+def received(where: Place, text: str) -> Place:
+    """Where a plan lies, or would lie, that somebody sent as text: apart from those that people wrote.
+
+    Its project is that of the place; its line is its own.
+    """
+    name = f"{digest_bytes(text.encode())[:12]}.yaml"
+    folder = os.path.relpath(os.path.join(where.root, wire.STORE_NAME, RECEIVED))
+    return replace(where, file=os.path.join(folder, name), plan_id=None, goal="")
+
+
+def is_received(path: str) -> bool:
+    """Whether a plan file lies where those lie that somebody sent."""
+    return os.path.dirname(os.path.abspath(path)).endswith(_RECEIVED)
+
+
+def _foreign(loaded: Loaded) -> Loaded:
+    return replace(loaded, foreign=loaded.foreign or "plan")
 
 
 def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
@@ -190,6 +226,8 @@ def refuse_planning(plan_id: str | None) -> None:
 def root_of(file: str | None) -> str:
     """The project directory of a plan file; without one, where the person is."""
     try:
+        if file is not None and is_received(file):
+            return os.path.dirname(os.path.abspath(file)).removesuffix(_RECEIVED)
         return os.path.dirname(os.path.abspath(file)) if file else os.getcwd()
     except FileNotFoundError as error:
         raise UsageError("the current directory is not there any more", hint="-C DIR") from error

@@ -197,7 +197,7 @@ def _print(item: Kept, version: Version, plan: Plan) -> None:
     out("")
     for one in reversed(item.versions):
         mark = "*" if one is version else " "
-        _say(f" {mark} plan {one.plan[:12]}  {_history(one, now)}")
+        _say(f" {mark} plan {one.plan[:12]}  {version_words(one, now)}")
     out("")
     for wave in waves:
         for step_id in wave:
@@ -214,7 +214,8 @@ def _print(item: Kept, version: Version, plan: Plan) -> None:
     out_next("    ".join(more))
 
 
-def _history(one: Version, now: int) -> str:
+def version_words(one: Version, now: int) -> str:
+    """Where a version of a plan comes from."""
     parts = [_WORDS.get(one.reason, one.reason), age_words(now - one.at)]
     if one.run:
         parts.insert(1, f"in {short(one.run)}")

@@ -140,24 +140,31 @@ def _tell(told: _Told, as_json: bool, code: int) -> int:
     return code
 
 
+def error_json(error: HoldfastError) -> dict[str, object]:
+    """An error as programs read it; of a plan with every problem."""
+    if not isinstance(error, PlanError):
+        return _Told.of(error).json()
+    first = error.problems[0]
+    count = len(error.problems)
+    more = f" and {count - 1} more" if count > 1 else ""
+    told = _Told(
+        error.code,
+        f"{first.message}{more}",
+        first.hint or f"holdfast explain {first.code}",
+        where=Where(first.file, first.line, first.column),
+        following=[error.check, f"holdfast explain {first.code}"],
+    )
+    problems = [_problem_json(problem) for problem in error.problems]
+    return {**told.json(), "problems": problems}
+
+
 def _plan(error: PlanError, as_json: bool) -> int:
     """Every problem of a plan, with the lines it is about."""
     from holdfast.formats.render import render
 
     first = error.problems[0]
     if as_json:
-        count = len(error.problems)
-        more = f" and {count - 1} more" if count > 1 else ""
-        place = Where(first.file, first.line, first.column)
-        told = _Told(
-            error.code,
-            f"{first.message}{more}",
-            first.hint or f"holdfast explain {first.code}",
-            where=place,
-            following=[error.check, f"holdfast explain {first.code}"],
-        )
-        problems = [_problem_json(problem) for problem in error.problems]
-        _print_json({**told.json(), "problems": problems})
+        _print_json(error_json(error))
     source = b""
     with contextlib.suppress(OSError), open(first.file, "rb") as file:
         source = file.read(64 * 2**20)

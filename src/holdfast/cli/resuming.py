@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import TypeVar, cast
 
 import click
 
@@ -12,6 +13,7 @@ from holdfast import wire
 from holdfast.cli.additions import taken_up
 from holdfast.cli.again import again
 from holdfast.cli.consent import consent_within
+from holdfast.cli.detach import detach_on
 from holdfast.cli.drive import as_begun, manner_of, where_of
 from holdfast.cli.driving import (
     agree_again,
@@ -49,9 +51,21 @@ from holdfast.engine.replans import led_to
 from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.errors import PlanError, UsageError
-from holdfast.model.event import Options
+from holdfast.model.event import Agreed, Options
 from holdfast.model.plan import RunId, plan_digest
 from holdfast.ports import Store
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def detach_options(command: F) -> F:
+    """Let a command go on in the background, and tell that process what was agreed to."""
+    command = click.option(
+        "--agreed", "told", type=click.Choice(["nothing", "shown", "anything"]), hidden=True
+    )(command)
+    return click.option(
+        "--detach", is_flag=True, help="Go on in the background; see attach, status, stop."
+    )(command)
 
 
 @click.command(epilog="\b\nExample:\n  holdfast resume\n  holdfast resume r-1f3c")
@@ -65,12 +79,16 @@ from holdfast.ports import Store
 @file_option
 @place_options
 @run_options
+@detach_options
 def resume(
     run_id: str | None,
     checkpoint: str | None,
     plan: str | None,
     store: str | None,
     plan_id: str | None,
+    *,
+    detach: bool,
+    told: Agreed | None,
     **manner: object,
 ) -> int:
     """Continue a run that was stopped, failed or killed. What is done stays done."""
@@ -104,7 +122,9 @@ def resume(
     for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
-    agreed = consent_within(where, state, state.steps.keys() - left, manner)
+    agreed = told or consent_within(where, state, state.steps.keys() - left, manner)
+    if detach:
+        return detach_on(where, state.line, agreed, state, as_json=bool(manner["as_json"]))
     return drive(
         where,
         state.plan,
@@ -158,8 +178,16 @@ def _is_later(where: Place, state: State) -> bool:
 @file_option
 @place_options
 @run_options
+@detach_options
 def retry(
-    step: str, plan: str | None, store: str | None, plan_id: str | None, **manner: object
+    step: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    detach: bool,
+    told: Agreed | None,
+    **manner: object,
 ) -> int:
     """Try a failed or held step again, with what was skipped below it."""
     where = with_step(place(plan, store, plan_id), step.removesuffix("+"))
@@ -175,7 +203,9 @@ def retry(
     phase = state.steps[step_id].phase
     if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
-        agreed, raised = agree_again(where, state, below, manner)
+        agreed, raised = agree_again(where, state, below, manner, told)
+        if detach:
+            return detach_on(where, state.line, agreed, state, as_json=bool(manner["as_json"]))
         named = (step_id,)
         return drive(
             where,
@@ -195,11 +225,13 @@ def retry(
     )
     provide(where, loaded, options, cast("int | None", manner["max_cost"]))
     given = consent(where, loaded, options, manner)
+    if detach:
+        return detach_on(where, loaded.plan.name, given.agreed, as_json=bool(manner["as_json"]))
     say_left_out(where, loaded.plan)
     return drive(
         where,
         loaded.plan,
         manner,
-        given.agreed,
+        told or given.agreed,
         lambda world: start_run(world, loaded.plan, loaded.plan.name, given.options),
     )

@@ -174,7 +174,7 @@ def hold_to(where: Place, loaded: Loaded, options: Options, saved: Saved) -> Ahe
     now = cast("Mapping[str, Json]", json.loads(json.dumps(preview_json(ahead))))
     if now["digest"] == saved.data["digest"] and _claims(now) == _claims(saved.data, now):
         return ahead
-    told = _differences(saved.data, now)
+    told = differences(saved.data, now)
     more = f" and {len(told) - TOLD} more" if len(told) > TOLD else ""
     raise StaleError(
         f"'{saved.name}' is stale: {'; '.join(told[:TOLD])}{more}",
@@ -219,7 +219,7 @@ def _without(value: Json, keys: Collection[str]) -> Json:
     return {key: said for key, said in _mapping(value).items() if key not in keys}
 
 
-def _differences(then: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
+def differences(then: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
     """What a preview says otherwise than before, step by step."""
     told = []
     if _at(then, "plan", "digest") != _at(now, "plan", "digest"):
@@ -400,7 +400,7 @@ def _still(where: Place, loaded: Loaded, options: Options, shown: Ahead) -> None
         raise StaleError("the plan changed while you were asked", hint="holdfast plan")
     now = gather(where, loaded, options)
     if now.foreseen.digest != shown.foreseen.digest:
-        told = _differences(preview_json(shown), preview_json(now))
+        told = differences(preview_json(shown), preview_json(now))
         raise StaleError(
             f"this changed while you were asked: {'; '.join(told[:TOLD])}", hint="holdfast plan"
         )

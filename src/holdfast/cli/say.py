@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TextIO
 
@@ -28,9 +29,9 @@ SIGNS = {
     "skipped": "–",
 }
 _WORDS = {sign: word for word, sign in SIGNS.items()}
-_ASCII = str.maketrans(
+ASCII = str.maketrans(
     {"·": ".", "▸": ">", "⏸": "!", "✓": "+", "✗": "x", "–": "-", "─": "-", "│": "|"}
-    | {"…": "...", "×": "x", "−": "-", "→": "->", "⚡": "||", "≤": "<="}
+    | {"…": "...", "×": "x", "−": "-", "→": "->", "←": "<-", "⚡": "||", "≤": "<="}
 )
 _PAINT = {
     "▸": "36",
@@ -46,14 +47,40 @@ _PAINT = {
     "next": "36",
 }
 _HELD: ContextVar[list[Mapping[str, Json]] | None] = ContextVar("held", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was said to a listener: lines of the result, lines beside it, objects for programs."""
+
+    lines: list[str] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
+    objects: list[Mapping[str, Json]] = field(default_factory=list)
+
+
+_LISTENER: ContextVar[Heard | None] = ContextVar("listener", default=None)
 _EDITS = {"+": "32", "-": "31", "@": "36"}
 _SIGN = re.compile(r"^( *)([·▸⏸✓=✗–])(?= )", re.MULTILINE)
+_OBEYED = re.compile(r"^(\s*)::", re.MULTILINE)
 _HEAD = re.compile(r"^(error(?:\[\w+\])?|hint|help|next)(?=:)", re.MULTILINE)
+
+
+@contextlib.contextmanager
+def heard() -> Iterator[Heard]:
+    """Listen to all that is said in here, by this thread alone: nothing of it is printed."""
+    listener = Heard()
+    token = _LISTENER.set(listener)
+    try:
+        yield listener
+    finally:
+        _LISTENER.reset(token)
 
 
 def out(text: str = "", *, raw: bool = False) -> None:
     """A line of the result, or several. `raw`: words of others, not to be read as ours."""
-    if sys.stdout is not None:
+    if (listener := _LISTENER.get()) is not None:
+        listener.lines.extend(plain(text, raw=raw).split("\n"))
+    elif sys.stdout is not None:
         write(shown(text, sys.stdout, raw=raw) + "\n")
 
 
@@ -67,6 +94,13 @@ def write(text: str) -> None:
         into_the_void(sys.stdout)
 
 
+def out_command(line: str) -> None:
+    """A line that whoever reads stdout is to obey: spelled by its maker, in what the stream can show."""
+    if sys.stdout is not None:
+        encoding = sys.stdout.encoding or "utf-8"
+        write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
 def into_the_void(stream: TextIO) -> None:
     """From now on nobody listens, or the exit would fail over it."""
     with contextlib.suppress(OSError, ValueError):
@@ -75,6 +109,9 @@ def into_the_void(stream: TextIO) -> None:
 
 def out_edit(text: str, margin: str = "") -> None:
     """A line of a text diff: words of others, painted by the sign that it begins with."""
+    if (listener := _LISTENER.get()) is not None:
+        listener.lines.append(f"{margin}{plain(text, raw=True)}")
+        return
     if sys.stdout is None:
         return
     line = shown(text, sys.stdout, raw=True)
@@ -85,6 +122,9 @@ def out_edit(text: str, margin: str = "") -> None:
 
 def talk(text: str) -> None:
     """A line beside the result. Nobody listening is no reason to stop."""
+    if (listener := _LISTENER.get()) is not None:
+        listener.beside.extend(plain(text).split("\n"))
+        return
     if sys.stderr is None:
         return
     try:
@@ -94,19 +134,34 @@ def talk(text: str) -> None:
         into_the_void(sys.stderr)
 
 
+def plain(text: str, *, raw: bool = False) -> str:
+    """Text with nothing in it that a terminal would obey; of our own, keys of items as they are."""
+    return clean(text if raw else spelled_out(text))
+
+
 def shown(text: str, stream: TextIO, *, raw: bool = False) -> str:
     """Text as it may be written to a stream: safe, and in signs that it has."""
-    text = clean(text if raw else spelled_out(text))
+    text = plain(text, raw=raw)
     if not raw:
         text = dressed(text, view())
+    text = defused(text)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     if not _has_our_signs(encoding):
-        text = text.translate(_ASCII)
+        text = text.translate(ASCII)
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
         text = text.encode("ascii", "backslashreplace").decode("ascii")
     return text
+
+
+def defused(text: str) -> str:
+    """Text of which a CI obeys nothing. GitHub reads what is printed, and does what some lines say."""
+    if "::" not in text and "##[" not in text:
+        return text
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return text
+    return _OBEYED.sub(r"\1: :", text).replace("##[", "## [")
 
 
 @cache
@@ -151,17 +206,27 @@ def out_json(value: Mapping[str, Json]) -> None:
     if (held := _HELD.get()) is not None:
         held[:] = [value]
         return
+    if (listener := _LISTENER.get()) is not None:
+        listener.objects.append(value)
+        return
     if sys.stdout is None:
         return
     indent = None if view().mode == "jsonl" else 2
-    sys.stdout.write(escaped(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
+    sys.stdout.write(_json_text(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
 
 
 def out_line(value: Mapping[str, Json]) -> None:
     """One object as one line on stdout, now."""
-    if sys.stdout is not None:
-        sys.stdout.write(escaped(json.dumps(value, ensure_ascii=False)) + "\n")
+    if (listener := _LISTENER.get()) is not None:
+        listener.objects.append(value)
+    elif sys.stdout is not None:
+        sys.stdout.write(_json_text(json.dumps(value, ensure_ascii=False)) + "\n")
         sys.stdout.flush()
+
+
+def _json_text(text: str) -> str:
+    """JSON that says the same and that neither a terminal nor a CI obeys."""
+    return escaped(text).replace("##[", "#\\u0023[")
 
 
 def short(run: str) -> str:

@@ -42,7 +42,7 @@ from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Reason
-from holdfast.model.items import ids_meant, refuse_two
+from holdfast.model.items import ids_meant, refuse_two, step_named
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Store
@@ -90,6 +90,13 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
     if as_json:
         out_json(run_told(store, state, where.file))
         return
+    print_lines(run_lines(store, state, where, every=every, voice=view().mode == "a11y"))
+
+
+def run_lines(
+    store: Store, state: State, where: Place, *, every: bool = False, voice: bool = False
+) -> list[str]:
+    """Where a run stands, on one screen; its last line says what to do next."""
     imported = any(row.run == state.run and row.imported for row in store.runs(imported=True))
     if not imported:
         keep_line(where, state.line)
@@ -99,7 +106,6 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
     words |= waiting_since(store, state) | doubted(store, state)
     answered = answered_in(store, state)
     answered |= {REPLAN: "settled"} if is_settled(store, state) else {}
-    voice = view().mode == "a11y"
     lines = status_lines(
         state,
         now,
@@ -123,7 +129,7 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
         lines[-1] = again(
             f"next: holdfast accept STEP --from {short(state.run)}    holdfast history"
         )
-    print_lines(lines)
+    return lines
 
 
 def _one_of(first: str | None, second: str | None) -> str | None:
@@ -184,7 +190,7 @@ def show(
             state = load_state(with_store, find_run(with_store, None, where.line()))
             print_told(with_store, state, ref, what, as_json=as_json)
             return 0
-        artifact = _find_artifact(with_store, ref, where.line())
+        artifact = find_artifact(with_store, ref, where.line())
         if every:
             _print_samples(with_store, artifact, ref, as_json=as_json)
             return 0
@@ -235,7 +241,8 @@ def _print_samples(store: Store, stands: Artifact | None, ref: str, *, as_json: 
     out_next(f"holdfast accept {stands.step} --from RUN --because TEXT    holdfast show DIGEST")
 
 
-def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
+def find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
+    """The artifact that is meant by STEP, STEP@ATTEMPT or the beginning of a digest."""
     name, attempt = ref, ""
     if not ref.endswith("]"):  # a key may have that sign too
         name, _, attempt = ref.rpartition("@") if "]@" in ref else ref.partition("@")
@@ -282,6 +289,10 @@ def _find_content(store: Store, ref: str, line: str | None) -> Digest:
         raise UsageError(f"'{ref}' fits {len(found)} contents", hint="name more of the digest")
     if not found:
         names = {row.step for row in store.artifacts() if line is None or row.line == line}
+        if step_named(ref, dict.fromkeys(names)) is not None:
+            raise UsageError(
+                f"nothing that '{ref}' made was accepted", hint=f"holdfast logs '{ref}'"
+            )
         hint = nearest(ref.partition("@")[0], sorted(names)) or "holdfast status"
         raise UsageError(f"there is no artifact '{ref}'", hint=hint)
     return found.pop()
@@ -339,14 +350,22 @@ def _print_bytes(pieces: Iterator[bytes]) -> None:
 
 
 def _print_manifest(content: bytes) -> None:
+    for line in manifest_lines(content):
+        out(line)
+
+
+def manifest_lines(content: bytes) -> list[str]:
     """The files of an artifact; IntegrityError if it is none of several files."""
     entries, changes = tree_entries(content), changes_in(content)
-    for entry in entries:
-        mode = "755" if entry.executable else "644"
-        out(f"{mode} {entry.digest[:12]} {entry.size:>9} {one_line(entry.path)}")
-    for change in changes:
-        if change.digest is None:
-            out(f"gone {(change.base or '')[:12]} {'-':>9} {one_line(change.path)}")
+    modes = ["755" if entry.executable else "644" for entry in entries]
+    return [
+        f"{mode} {entry.digest[:12]} {entry.size:>9} {one_line(entry.path)}"
+        for mode, entry in zip(modes, entries, strict=True)
+    ] + [
+        f"gone {(change.base or '')[:12]} {'-':>9} {one_line(change.path)}"
+        for change in changes
+        if change.digest is None
+    ]
 
 
 @click.command(

@@ -68,7 +68,7 @@ def side(where: Place, store: Store | None, given: str) -> Side:
             raise UsageError(f"there is no run '{given}': no store yet", hint="holdfast run")
         state = load_state(store, find_run(store, given, where.line(), of_work=True))
         files = {
-            step_id: _of_artifact(store, state.plan.steps[step_id], step.digest, step.form)
+            step_id: entries_of(store, state.plan.steps[step_id], step.digest, step.form)
             for step_id, step in state.steps.items()
             if step.phase in COMPLETE and step.digest is not None
         }
@@ -106,7 +106,8 @@ def now(where: Place, store: Store | None, other: Side) -> Side:
     return Side("now", plan, files=files, faults=tuple(faults), root=where.root)
 
 
-def _of_artifact(store: Store, step: Step, digest: Digest, form: Form) -> dict[str, Entry]:
+def entries_of(store: Store, step: Step, digest: Digest, form: Form) -> dict[str, Entry]:
+    """The contents of an artifact by path; IntegrityError if it is not kept any more."""
     if form == "tree":
         return {entry.path: entry for entry in tree_entries(store.get(digest))}
     path = step.produces[0] if step.produces else ALL
@@ -141,10 +142,10 @@ def _attempt(store: Store, state: State, step_id: StepId, number: int) -> Attemp
         if getattr(event, "step", None) != step_id or getattr(event, "attempt", None) != number:
             continue
         if isinstance(event, AttemptAccepted):
-            made = _of_artifact(store, step, event.digest, event.form)
+            made = entries_of(store, step, event.digest, event.form)
             return Attempt(step_id, number, run, "accepted", files=made)
         if isinstance(event, AttemptRejected):
-            made = _of_artifact(store, step, event.digest, event.form) if event.digest else {}
+            made = entries_of(store, step, event.digest, event.form) if event.digest else {}
             said = words(event.feedback)
             return Attempt(step_id, number, run, "rejected", event.guard, said, made)
         if isinstance(event, AttemptFailed | AttemptLost):

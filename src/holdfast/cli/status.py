@@ -76,6 +76,23 @@ def _step(
 ) -> list[str]:
     """One step; `now` is 0 if nobody drives it any more."""
     step = state.steps[step_id]
+    notes = step_notes(state, step_id, now, words, origin)
+    phase = shown_phase(state, step_id)
+    what = "" if voice else f" {phase}"
+    told = f": {', '.join(notes)}" if notes else ""
+    lines = [one_line(f"{SIGNS[phase]} {step_id}{what}{told}")]
+    if step.phase == "failed" and (said := first_line(words)):
+        lines.append(f"    {one_line(' '.join([*refusal(step), said]))}")
+    if step.phase == "failed" and step.reason is not None:
+        lines += choices(step.reason)
+    return lines
+
+
+def step_notes(
+    state: State, step_id: StepId, now: int, words: str = "", origin: str = ""
+) -> list[str]:
+    """What is said of a step beside its state; `now` is 0 if nobody drives it any more."""
+    step = state.steps[step_id]
     notes = [sentence(step.reason)] if step.reason else []
     if step.phase == "waiting":
         notes = [waiting_words(state.plan.steps[step_id], step)]
@@ -96,15 +113,7 @@ def _step(
     open_calls = (step.calls or {}).values() if not now else ()
     if cost := step_words(step.spent, sum(call.reserved or 0 for call in open_calls)):
         notes.append(cost)
-    phase = shown_phase(state, step_id)
-    what = "" if voice else f" {phase}"
-    told = f": {', '.join(notes)}" if notes else ""
-    lines = [one_line(f"{SIGNS[phase]} {step_id}{what}{told}")]
-    if step.phase == "failed" and (said := first_line(words)):
-        lines.append(f"    {one_line(' '.join([*refusal(step), said]))}")
-    if step.phase == "failed" and step.reason is not None:
-        lines += choices(step.reason)
-    return lines
+    return notes
 
 
 def _rest(state: State) -> list[str]:

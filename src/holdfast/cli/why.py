@@ -90,9 +90,31 @@ def why(
     if is_not and run_id:
         raise UsageError("--not is about now, --run about the past", hint="use one of them")
     where = place(plan, store, plan_id)
+    told = told_of(where, step, Options(cutoff=cutoff), run_id, against, waits=waits)
+    if is_not and told.decision != "reuse":
+        said = sentence(told.reason) if told.reason else "nothing is kept of it"
+        told = replace(told, head=f"{told.step.id} is not reused: {said}.")
+    if paid:
+        from holdfast.cli.whycost import with_cost
+
+        told = with_cost(where, told)
+    tell(told, as_json=as_json)
+    return 0
+
+
+def told_of(
+    where: Place,
+    step: str,
+    options: Options,
+    run_id: str | None = None,
+    against: str | None = None,
+    *,
+    waits: bool = False,
+) -> Told:
+    """The whole answer about a step: now, or in a run; what it waits for, if that is asked."""
     way = None
     if run_id is None:
-        where, way = _on_course(where, step, Options(cutoff=cutoff))
+        where, way = _on_course(where, step, options)
     if waits:
         from holdfast.cli.waits import told_waiting
 
@@ -100,19 +122,9 @@ def why(
     elif run_id is not None:
         told = told_in(where, step, run_id, against)
     else:
-        told = told_now(where, step, Options(cutoff=cutoff), against)
-    if is_not and told.decision != "reuse":
-        said = sentence(told.reason) if told.reason else "nothing is kept of it"
-        told = replace(told, head=f"{told.step.id} is not reused: {said}.")
+        told = told_now(where, step, options, against)
     told = with_successor(where, _with_word(where, told))
-    if way is not None:
-        told = _along(told, way)
-    if paid:
-        from holdfast.cli.whycost import with_cost
-
-        told = with_cost(where, told)
-    tell(told, as_json=as_json)
-    return 0
+    return told if way is None else _along(told, way)
 
 
 def _on_course(where: Place, step: str, options: Options) -> tuple[Place, Course | None]:
@@ -162,11 +174,7 @@ def _word(where: Place, store: Store, told: Told) -> Decided | None:
 
 def tell(told: Told, *, as_json: bool) -> None:
     """Print the answer, with the commands that follow from it."""
-    from holdfast.cli.main import COMMANDS
-
-    if not told.next:
-        told = replace(told, next=commands_for(told, COMMANDS))
-    told = replace(told, next=tuple(again(command) for command in told.next))
+    told = with_commands(told)
     if as_json:
         out_json(told_json(told))
     else:
@@ -412,19 +420,31 @@ def told_in(where: Place, step: str, run_id: str, against: str | None = None) ->
         line = where.line()
         state = load_state(store, find_run(store, run_id, line))
         step_id = known_step(state.plan, step)
+        if against is None:
+            return told_of_run(store, where.root, state, step_id)
         texts = Texts(store, where.root)
         past = Past(store, state, texts)
-        if against is None:
-            origin = added_words(state, step_id, additions(store, state))
-            origin = origin.removeprefix("added by ")
-            told = _with_origin(_told_past(store, past, step_id), origin)
-            return _with_handoff(store, state, told)
         other = load_state(store, find_run(store, against, line))
         key = _key_in(past, step_id)
         told = _compared(store, texts, other, step_id, key, state.plan.steps)
         return replace(told, decision=state.steps[step_id].phase, run=state.run)
     finally:
         store.close()
+
+
+def told_of_run(store: Store, root: str, state: State, step_id: StepId) -> Told:
+    """The answer about a step of a run that was read already; `root` is the project directory."""
+    origin = added_words(state, step_id, additions(store, state)).removeprefix("added by ")
+    past = Past(store, state, Texts(store, root))
+    return _with_handoff(store, state, _with_origin(_told_past(store, past, step_id), origin))
+
+
+def with_commands(told: Told) -> Told:
+    """The answer with the commands that follow from it, as they are typed here."""
+    from holdfast.cli.main import COMMANDS
+
+    following = told.next or commands_for(told, COMMANDS)
+    return replace(told, next=tuple(again(command) for command in following))
 
 
 def _told_past(store: Store, past: Past, step_id: StepId) -> Told:

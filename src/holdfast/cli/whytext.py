@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import NamedTuple
@@ -242,23 +242,36 @@ _VERBS = {
 }
 
 
+class Line(NamedTuple):
+    """A line of the answer; `raw` if it is somebody's content, never read as ours."""
+
+    text: str = ""
+    raw: bool = False
+
+
 def print_told(told: Told) -> None:
+    """The answer for a person, on a terminal or wherever stdout leads."""
+    for line in told_lines(told):
+        out(line.text, raw=line.raw)
+
+
+def told_lines(told: Told) -> Iterator[Line]:
     """The answer for a person: what, why, the content, what else, and what next."""
-    _wrapped("", "  ", told.head or _head(told))
+    yield from _wrapped("", "  ", told.head or _head(told))
     if told.failure or told.shown or told.roots or told.maybe or told.unchanged or told.rows:
-        out()
+        yield Line()
     for line in told.failure:
-        _content(line)
+        yield _content(line)
     if told.failure and told.ran_because is not None:
-        _row("ran because", sentence(told.ran_because))
-    _print_changes(told)
+        yield from _row("ran because", sentence(told.ran_because))
+    yield from _changes(told)
     for name in told.maybe:
-        _row("may change", f"{name} (runs first, its artifact may stay equal)")
+        yield from _row("may change", f"{name} (runs first, its artifact may stay equal)")
     if told.unchanged_words:
-        _row("unchanged", " · ".join(told.unchanged_words))
+        yield from _row("unchanged", " · ".join(told.unchanged_words))
     for label, text in told.rows:
-        _row(label, text)
-    _print_end(told)
+        yield from _row(label, text)
+    yield from _end(told)
 
 
 def _head(told: Told) -> str:
@@ -282,31 +295,31 @@ def _head(told: Told) -> str:
     return f"{told.step.id} {verb}: {sentence(told.reason)}."
 
 
-def _print_changes(told: Told) -> None:
+def _changes(told: Told) -> Iterator[Line]:
     passed_on = told.reason is None or told.reason.code in PASSING
     if passed_on:
-        _print_roots(told, "root cause")
+        yield from _roots_lines(told, "root cause")
     for item in told.shown:
         if item.change.part != "upstream" or item.pieces:
-            _print_pieces(item, "changed", _MARGIN)
+            yield from _pieces_lines(item, "changed", _MARGIN)
         elif not told.roots:
-            _row("changed", f"{_some(item.change.names)} (above it)")
+            yield from _row("changed", f"{_some(item.change.names)} (above it)")
     if not passed_on:
-        _print_roots(told, "also above")
+        yield from _roots_lines(told, "also above")
 
 
-def _print_roots(told: Told, label: str) -> None:
+def _roots_lines(told: Told, label: str) -> Iterator[Line]:
     above = [cause for cause in told.causes if cause.step != told.step.id]
     for number, root in enumerate(told.roots, 1):
         count = f"  ({number} of {len(above)})" if len(above) > 1 else ""
-        _row(label, f"{root.cause.step}: {_bare(root.cause.reason)}{count}")
+        yield from _row(label, f"{root.cause.step}: {_bare(root.cause.reason)}{count}")
         for item in root.shown:
             if item.change.part != "upstream":
-                _print_pieces(item, "", _MARGIN + 2)
-        _print_way(root, told, alone=len(above) == 1)
+                yield from _pieces_lines(item, "", _MARGIN + 2)
+        yield from _way_lines(root, told, alone=len(above) == 1)
     rest = [cause.step for cause in above[len(told.roots) :]]
     if rest and told.roots:
-        _row(label, f"and {len(rest)} more: {_some(rest)}")
+        yield from _row(label, f"and {len(rest)} more: {_some(rest)}")
 
 
 def _bare(reason: Reason) -> str:
@@ -321,14 +334,14 @@ def _bare(reason: Reason) -> str:
 _NAMED = frozenset({"input_changed", "command_changed", "output_modified", "parameters_changed"})
 
 
-def _print_way(root: Root, told: Told, *, alone: bool) -> None:
+def _way_lines(root: Root, told: Told, *, alone: bool) -> Iterator[Line]:
     """The chain from the step that was asked for up to its cause; of several causes on one line each."""
     way = root.cause.way[::-1]
     if not alone:
         gap = len(way) - LONGEST_WAY
         short_way = [*way[:3], f"… {gap} more …", *way[3 + gap :]] if gap > 1 else list(way)
         if len(way) > 2:  # noqa: PLR2004 - a step and its need say it already
-            _row("chain", " because ".join(short_way))
+            yield from _row("chain", " because ".join(short_way))
         return
     verb = _verb([root.cause], told.reason.code if told.reason else "")
     words = [way[0], *(f"because {step} {verb}" for step in way[1:])]
@@ -339,7 +352,7 @@ def _print_way(root: Root, told: Told, *, alone: bool) -> None:
     if gap > 1:
         words = [*words[:3], f"… through {gap} more steps …", *words[3 + gap :]]
     for depth, text in enumerate(words):
-        _row("chain" if depth == 0 else "", "  " * depth + text)
+        yield from _row("chain" if depth == 0 else "", "  " * depth + text)
 
 
 def _verb(causes: Iterable[Cause], code: str, *, many: bool = False) -> str:
@@ -353,34 +366,36 @@ def _verb(causes: Iterable[Cause], code: str, *, many: bool = False) -> str:
     return "failed"
 
 
-def _print_pieces(item: Shown, label: str, margin: int) -> None:
+def _pieces_lines(item: Shown, label: str, margin: int) -> Iterator[Line]:
     many = item.pieces[:MOST_PIECES]
     for piece in many:
-        _print_piece(piece, item.change.part, label, margin)
+        yield from _piece_lines(piece, item.change.part, label, margin)
     rest = [piece.name for piece in item.pieces[MOST_PIECES:]]
     if rest:
-        _line(label, f"and {len(rest)} more: {_some(rest, 4)}", margin)
+        yield from _line(label, f"and {len(rest)} more: {_some(rest, 4)}", margin)
     if not item.pieces and item.change.part != "upstream":
         names = f": {_some(item.change.names)}" if item.change.names else ""
-        _line(label, f"{part_word(item.change.part)}{names}", margin)
+        yield from _line(label, f"{part_word(item.change.part)}{names}", margin)
 
 
-def _print_piece(piece: Piece, part: str, label: str, margin: int) -> None:
+def _piece_lines(piece: Piece, part: str, label: str, margin: int) -> Iterator[Line]:
     flat = _inline(piece) if part not in {*_FILES, "prompt", "run", "shell", "guards"} else ""
     if flat:
-        _line(label, flat, margin)
+        yield from _line(label, flat, margin)
         return
     place = f":{piece.edits[0].line}" if piece.edits and piece.how == "changed" else ""
     notes = [] if piece.how == "changed" else [piece.how]
     if len(piece.edits) > 1 or piece.added + piece.removed > MOST_LINES:
         notes.append(f"+{piece.added} −{piece.removed}")
     notes += [piece.note] if piece.note else []
-    _line(label, f"{piece.name}{place}" + (f"  ({', '.join(notes)})" if notes else ""), margin)
+    yield from _line(
+        label, f"{piece.name}{place}" + (f"  ({', '.join(notes)})" if notes else ""), margin
+    )
     lines = list(_lines(piece))
     for line in lines[:MOST_LINES]:
-        _content(" " * (margin + 2) + line)
+        yield _content(" " * (margin + 2) + line)
     if len(lines) > MOST_LINES:
-        out(" " * (margin + 2) + f"… {len(lines) - MOST_LINES} more lines")
+        yield Line(" " * (margin + 2) + f"… {len(lines) - MOST_LINES} more lines")
 
 
 def _inline(piece: Piece) -> str:
@@ -406,20 +421,20 @@ def _lines(piece: Piece) -> Iterable[str]:
         yield from (f"+ {line}" for line in edit.added)
 
 
-def _print_end(told: Told) -> None:
+def _end(told: Told) -> Iterator[Line]:
     said = []
     if told.otherwise:
         said.append(told.otherwise[0].upper() + told.otherwise[1:] + ".")
     if told.after:
         said.append(f"After it: {_some(told.after)}.")
     if said:
-        out()
+        yield Line()
     for text in said:
-        _wrapped("  ", "  ", text)
+        yield from _wrapped("  ", "  ", text)
     if told.next:
-        out()
+        yield Line()
     for place, command in enumerate(told.next):
-        out(("next: " if place == 0 else "      ") + command)
+        yield Line(("next: " if place == 0 else "      ") + command)
 
 
 def commands_for(told: Told, known: Iterable[str]) -> tuple[str, ...]:
@@ -452,28 +467,28 @@ def commands_for(told: Told, known: Iterable[str]) -> tuple[str, ...]:
 # --- lines that fit -------------------------------------------------------------------------------------
 
 
-def _row(label: str, text: str) -> None:
-    _line(label, text, _MARGIN)
+def _row(label: str, text: str) -> Iterator[Line]:
+    yield from _line(label, text, _MARGIN)
 
 
-def _line(label: str, text: str, margin: int) -> None:
+def _line(label: str, text: str, margin: int) -> Iterator[Line]:
     head = f"  {label:<{_MARGIN - 3}} " if label else ""
-    _wrapped(f"{head:<{margin}}", " " * (margin + 2), text)
+    yield from _wrapped(f"{head:<{margin}}", " " * (margin + 2), text)
 
 
-def _wrapped(first: str, later: str, text: str) -> None:
+def _wrapped(first: str, later: str, text: str) -> Iterator[Line]:
     """A line with its continuation below it, none wider than the terminal; nothing in it begins a new one."""
     text, width = one_line(text), view().width
     if not width or cells(first + text) <= width:
-        out((first + text).rstrip())
+        yield Line((first + text).rstrip())
         return
     lead = " " * (len(text) - len(text.lstrip()))
     room = max(20, width - max(len(first), len(later)) - len(lead))
     for place, piece in enumerate(wrap(text.lstrip(), room, indent=0)):
-        out((later if place else first) + lead + piece)
+        yield Line((later if place else first) + lead + piece)
 
 
-def _content(text: str) -> None:
+def _content(text: str) -> Line:
     """A line of somebody's content: cut where the terminal ends, never read as ours."""
     width, text = view().width, one_line(text.expandtabs(4)).rstrip()
-    out(cut(text, width) if width else text, raw=True)
+    return Line(cut(text, width) if width else text, raw=True)

@@ -53,9 +53,10 @@ class Known:
         """The ledger as it would be after one more word."""
         return ledger_of(self.state, self.handoffs, wire.alike, [*self.said, word], audit=True)
 
-    def speaker(self) -> Speaker:
-        """Whoever speaks here; UsageError inside a step."""
-        person = wire.person(self.store, self.where.location, terminal=view().asks)
+    def speaker(self, terminal: bool | None = None) -> Speaker:
+        """Whoever speaks here; UsageError inside a step. `terminal`: somebody answers himself."""
+        sees = view().asks if terminal is None else terminal
+        person = wire.person(self.store, self.where.location, terminal=sees)
         return Speaker(self.store, self.state, person, wire.now_ms, self.where.hidden(self.store))
 
 
@@ -298,6 +299,12 @@ def replaced(already: str) -> Iterable[str]:
         yield f"it was already: {one_line(already)}; what you say takes its place"
 
 
+def said_line(said: LedgerSaid, text: str) -> str:
+    """What was said, and of what."""
+    is_answer = said.word == "uphold" and said.entry[:2] in {"u-", "g-"}
+    return f"{'taken back' if is_answer else _SAID[said.word]}: {one_line(text)}"
+
+
 def answer(
     said: LedgerSaid,
     text: str,
@@ -322,8 +329,7 @@ def answer(
             }
         )
         return
-    isanswer = said.word == "uphold" and said.entry[:2] in {"u-", "g-"}
-    out(f"{'taken back' if isanswer else _SAID[said.word]}: {one_line(text)}")
+    out(said_line(said, text))
     for line in replaced(already):
         out(line)
     out_next("holdfast resume    holdfast ledger" if goes_on else "holdfast ledger")

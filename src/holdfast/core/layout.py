@@ -20,11 +20,15 @@ _MOST_BENDS = 4000  # points that long arrows pass; above that they are drawn st
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One or several steps; `rank` is the wave they are in, the first if there are several."""
+    """One or several steps; `rank` is the wave they are in, the first if there are several.
+
+    `kind` says what several steps have in common: the items of one step, a sub-plan, a chain, or nothing.
+    """
 
     name: str
     steps: tuple[StepId, ...]
     rank: int
+    kind: str = "steps"
 
 
 @dataclass(frozen=True, slots=True)

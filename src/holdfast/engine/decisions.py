@@ -154,7 +154,7 @@ class Decisions:
     """The approvals of one line, as somebody who decides sees them.
 
     `drives` says whether a live engine has a run: what a dead one was doing outside waits for a person.
-    Words that hold a secret of `hidden` are refused.
+    Words that hold a secret of `hidden` are refused. `read` folds a run; who has it folded says so.
     """
 
     def __init__(
@@ -165,8 +165,10 @@ class Decisions:
         clock: Callable[[], int],
         drives: Callable[[State], bool] = lambda _: True,
         hidden: Hidden = tuple,
+        read: Callable[[Store, RunId], State | None] = read_state,
     ) -> None:
         self._store = store
+        self._read = read
         self._hidden = hidden
         self._drives = drives
         self._project = project
@@ -230,9 +232,13 @@ class Decisions:
 
     def plan_of(self, wanted: Wanted) -> Plan:
         """The plan of the step that waits, as its run has it."""
-        state = read_state(self._store, wanted.run)
+        return self.state_of(wanted).plan
+
+    def state_of(self, wanted: Wanted) -> State:
+        """The run of the step that waits."""
+        state = self._read(self._store, wanted.run)
         assert state is not None  # it was read to find the question
-        return state.plan
+        return state
 
     def abandoned(self) -> list[Approval]:
         """Questions that nobody answered and no step waits for any more."""
@@ -251,7 +257,7 @@ class Decisions:
                 continue
             if has_ended(self._store, row.run):
                 continue
-            state = read_state(self._store, row.run)
+            state = self._read(self._store, row.run)
             if state is not None and not state.ended:
                 yield state
 
@@ -293,7 +299,7 @@ class Decisions:
     def begun(self, wanted: Wanted) -> Begun:
         """What is known of the effect that a step is held for, perhaps from an earlier run."""
         run: RunId | None = wanted.run
-        while run is not None and (state := read_state(self._store, run)) is not None:
+        while run is not None and (state := self._read(self._store, run)) is not None:
             here = state.steps.get(wanted.step)
             if here is not None and here.attempts:
                 return Begun(run, here.attempts, here.effect, here.started_at)
@@ -340,9 +346,7 @@ class Decisions:
         request = wanted.approval.request
         if request.approval in self.book.by_id:
             return wanted.approval
-        state = read_state(self._store, wanted.run)
-        assert state is not None  # it was read to find the question
-        here = state.steps[wanted.step]
+        here = self.state_of(wanted).steps[wanted.step]
         self._store.put(goes_on(wanted.step, wanted.run, here).document)
         self._line.tell(
             lambda: None if request.approval in self.book.by_id else request, self.refresh

@@ -15,13 +15,13 @@ from holdfast.formats.soundness import check_value
 from holdfast.model.digest import Json
 
 LARGEST = 16 * 1024 * 1024
-_PROMPT_FILES = (".md", ".txt", ".prompt")
+PROMPT_FILES = (".md", ".txt", ".prompt")
 
 
 def prompt_text(reading: Reading, key: str, node: Node) -> str | None:
     """A text, or the content of the file it names."""
     value = node.value if isinstance(node, Scalar) else None
-    if not isinstance(value, str) or not value.endswith(_PROMPT_FILES) or "\n" in value:
+    if not isinstance(value, str) or not value.endswith(PROMPT_FILES) or "\n" in value:
         return text_template(reading, key, node)
     is_text = " " in value.strip() and not _exists(reading.root, value)
     if is_text:
@@ -33,7 +33,7 @@ def prompt_text(reading: Reading, key: str, node: Node) -> str | None:
 def rubric_text(reading: Reading, key: str, node: Node) -> str | None:
     """A text, or the content of the file it names; nothing is filled in."""
     value = text(reading, key, node)
-    if value is None or not value.endswith(_PROMPT_FILES) or "\n" in value:
+    if value is None or not value.endswith(PROMPT_FILES) or "\n" in value:
         return value
     if " " in value.strip() and not _exists(reading.root, value):
         return value

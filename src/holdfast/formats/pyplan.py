@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -26,6 +27,7 @@ from holdfast.formats.reading import ParamType
 from holdfast.model.digest import Json
 
 _SITE = ("site-packages", "dist-packages")
+_ALONE = threading.Lock()  # an import changes what the whole process finds
 
 
 class PlanObject(Protocol):
@@ -42,7 +44,7 @@ def load_python(path: str, asked: Asked) -> Loaded:
     """The plan of a Python file; PlanError with the file and the line if it cannot be loaded."""
     file, name = python_part(path)
     _, root = read_file(file)
-    with _importing(root):
+    with _ALONE, _importing(root):
         found = _chosen(_module(file), file, name)
         made = _made(found, asked.params, file)
     if made.inline:

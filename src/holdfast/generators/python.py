@@ -22,7 +22,7 @@ from holdfast.model.artifact import Form
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
 from holdfast.ports import Candidate, Job
-from holdfast.process.room import MAX_ARTIFACT_BYTES, file_name
+from holdfast.process.room import MAX_ARTIFACT_BYTES, file_name, private_folder, put_given
 from holdfast.process.run import Child, Sandbox, probe, probe_whole
 from holdfast.process.terms import Terms
 from holdfast.process.tree import MARK
@@ -215,13 +215,16 @@ class PythonGenerator:
 
 
 def _laid_out(job: Job) -> tuple[tuple[str, Form, str], ...]:
-    """The needs of a step that lie in its room: of one that a model does, what it reads is in its values."""
+    """The needs of a step as files, for its guards.
+
+    A step that a model does, and one whose kept artifact is guarded again, has none of them in its room yet.
+    """
     places = {need: f"{job.room}/inputs/{file_name(need)}" for need in job.given}
-    return tuple(
-        (need, job.given[need].form, place)
-        for need, place in places.items()
-        if os.path.exists(place)
-    )
+    for need, place in places.items():
+        if not os.path.exists(place):
+            private_folder(job.room, "inputs")
+            put_given(place, job.given[need])
+    return tuple((need, job.given[need].form, place) for need, place in places.items())
 
 
 def _candidate(job: Job, answer: Answer) -> Candidate:

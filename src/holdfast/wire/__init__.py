@@ -51,11 +51,13 @@ if TYPE_CHECKING:
     from holdfast.ports import ChatModel, Generator, GuardKind, Store
     from holdfast.process.terms import Terms
     from holdfast.store.host import LineLock
+    from holdfast.wire.telemetry import Telling
 
 STORE_NAME = ".holdfast"
 _BETWEEN_SEARCHES = 50_000  # objects made
 _MOST_ELSEWHERE = 256
 _IN_HAND = 4  # attempts for each processor, so that none waits for the next one
+_COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _VERSION_AT = 60  # where a SQLite file holds the version of its tables
 
 __all__ = [
@@ -294,11 +296,43 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         lease_seconds=wishes.lease_seconds,
         stays=wishes.stays,
         policy=wishes.policy,
-        on_events=wishes.on_events,
+        on_events=_told(wishes, store, vault),
         on_output=wishes.on_output,
         say=wishes.say,
         remind=wishes.remind,
     )
+
+
+def _has_collector() -> bool:
+    """Whether the environment names somebody who is told of runs by OpenTelemetry."""
+    env = os.environ
+    return env.get("OTEL_SDK_DISABLED") != "true" and any(env.get(name) for name in _COLLECTORS)
+
+
+def _told(wishes: Wishes, store: Store, vault: market.Vault) -> Callable[[list[Recorded]], None]:
+    """Who is told of events; a collector too, if there is one."""
+    if not _has_collector():
+        return wishes.on_events
+    try:
+        from holdfast.wire.telemetry import Telling
+    except ImportError:
+        wishes.say(
+            "the environment names a collector, and what sends telemetry is not installed;"
+            " hint: pip install 'holdfast[otel]'"
+        )
+        return wishes.on_events
+    return Telling(wishes.on_events, store, vault.values, wishes.say)
+
+
+def _telling(world: World) -> Telling | None:
+    """The one who tells a collector, if there is one."""
+    if not _has_collector():
+        return None
+    with suppress(ImportError):
+        from holdfast.wire.telemetry import Telling
+
+        return world.on_events if isinstance(world.on_events, Telling) else None
+    return None
 
 
 def _executor(
@@ -402,6 +436,9 @@ def drive(
     with seldom_collected(), asyncio.Runner(loop_factory=_new_loop) as runner:
         runner.get_loop()  # before anything is begun: there may be no descriptors for it
         hold, engine = begin()
+        telling = _telling(world)
+        if telling is not None:
+            telling.began(engine.state)
 
         async def main() -> None:  # gives nothing back: the runner would spell out a whole state
             with _signals(engine, world.say) if signals else _nothing():
@@ -415,6 +452,9 @@ def drive(
             if (fault := outside_fault(error)) is not None:
                 raise fault from error
             raise
+        finally:
+            if telling is not None:
+                telling.close()
         hold.release()
         return engine.state
 
@@ -436,7 +476,11 @@ def repeat(world: World, plan: Plan, options: Options) -> Repeated | None:
         }
 
     with seldom_collected():
-        return repeat_run(world, plan, plan.name, options, tools)
+        repeated = repeat_run(world, plan, plan.name, options, tools)
+    telling = _telling(world)
+    if repeated is not None and telling is not None:
+        telling.repeated(repeated.plan, repeated.events)
+    return repeated
 
 
 def _sweep(mark: str) -> int:

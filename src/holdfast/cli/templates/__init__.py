@@ -23,3 +23,10 @@ def files_of(template: str) -> dict[str, bytes]:
     return {
         name: found[name] for name in sorted(found, key=lambda name: (name != "plan.yaml", name))
     }
+
+
+def ci_file(system: str) -> bytes:
+    """The workflow for a CI, with marks where the folder of the project stands."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ci", f"{system}.yml")
+    with open(path, "rb") as file:
+        return file.read()

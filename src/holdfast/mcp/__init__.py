@@ -1,0 +1,1 @@
+"""The face for agents: tools, resources and prompts of the Model Context Protocol."""

@@ -1,0 +1,193 @@
+"""ui: the page of a store, in a browser on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import urllib.request
+import webbrowser
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast import wire
+from holdfast.cli.place import Place, file_option, json_option, place, place_options
+from holdfast.cli.say import out, out_json, talk
+from holdfast.cli.view import view
+from holdfast.errors import UsageError
+from holdfast.web.knock import CODE, KEY_HEADER, OPEN
+
+if TYPE_CHECKING:
+    from holdfast.web.door import Keys
+    from holdfast.web.server import Bound
+
+FILE = "ui.json"  # beside the store: where the server listens, and its key
+_PATIENCE = 5  # seconds
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast ui\n  holdfast ui --no-browser --port 8000\n  holdfast ui --read-only\n"
+    "  holdfast ui --export run.html @-1"
+)
+@click.argument("run", required=False)
+@click.option(
+    "--export", "file", metavar="FILE", help="Write RUN (the last) into one HTML file instead."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Which port (0: any free one)."
+)
+@click.option(
+    "--host", default="127.0.0.1", metavar="HOST", help="127.0.0.1 or ::1; no other machine."
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option("--read-only", is_flag=True, help="Show everything, decide and start nothing.")
+@file_option
+@place_options
+@json_option
+def ui(
+    run: str | None,
+    file: str | None,
+    port: int,
+    host: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    no_browser: bool,
+    read_only: bool,
+    as_json: bool,
+) -> int:
+    """Show runs, steps and approvals in a browser, live, and act on them; until Ctrl-C.
+
+    With --export nothing is served: a run is written into one file that needs nothing else to be read.
+    """
+    if run is not None and file is None:
+        raise UsageError(
+            "a run is named for --export alone", hint=f"holdfast ui --export run.html {run}"
+        )
+    try:  # parts that are not everybody's, and that no other command may wait for
+        from holdfast.web.door import Keys
+        from holdfast.web.export import write_export
+        from holdfast.web.look import Look
+        from holdfast.web.server import Moments, bind, serve
+    except ImportError as error:
+        raise UsageError(
+            f"the page needs '{error.name}', which is not installed",
+            hint="pip install 'holdfast[ui]'",
+        ) from error
+    where = place(plan, store, plan_id)
+    meta = dict(click.get_current_context().meta)
+    if file is not None:
+        write_export(Look(where, meta, read_only=True), run, file, as_json=as_json)
+        return 0
+    asked = Asked(browser=not no_browser, as_json=as_json)
+    if (running := _running(where)) is not None and not port:
+        _tell(f"{running.address}{OPEN}?code={_new_code(running)}", asked, first=False)
+        return 0
+    bound, keys = bind(host, port), Keys(wire.now_ms)
+    _announce(where, bound, keys)
+    serve(
+        bound,
+        Look(where, meta, read_only=read_only),
+        keys,
+        Moments(
+            ready=lambda: _tell(f"{bound.address}{OPEN}?code={keys.new_code()}", asked),
+            over=lambda: _withdraw(where),
+        ),
+    )
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How the address is given."""
+
+    browser: bool
+    as_json: bool
+
+
+def _tell(address: str, asked: Asked, *, first: bool = True) -> None:
+    """Say where the page is; the code in the address works once, within a minute."""
+    if asked.as_json:
+        out_json({"schema": "holdfast.ui/1", "address": address, "started": first})
+    else:
+        out(address)
+    sys.stdout.flush()
+    if not view().quiet:
+        talk("the address works once, within a minute; 'holdfast ui' gives another one")
+        if first:
+            talk("Ctrl-C ends the page; runs go on without it")
+    if asked.browser:
+        webbrowser.open(address)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server of this store that is there already."""
+
+    address: str
+    key: str
+
+
+def _path(where: Place) -> str:
+    return os.path.join(where.location, FILE)
+
+
+def _announce(where: Place, bound: Bound, keys: Keys) -> None:
+    """Leave the key where only this user can read it; without a store there is no place for it."""
+    if not os.path.isdir(where.location):
+        return
+    text = json.dumps({"address": bound.address, "pid": os.getpid(), "key": keys.key})
+    path = f"{_path(where)}.{os.getpid()}"
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(file, "w") as opened:
+        opened.write(text)
+    os.replace(path, _path(where))
+
+
+def _withdraw(where: Place) -> None:
+    """Take the key away, if it is still ours."""
+    found = _read(where)
+    if found.get("pid") == os.getpid():
+        os.unlink(_path(where))
+
+
+def _read(where: Place) -> dict[str, object]:
+    try:
+        file = os.open(_path(where), os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return {}
+    with os.fdopen(file) as opened:
+        try:
+            found = json.load(opened)
+        except ValueError:
+            return {}
+    is_ours = os.stat(_path(where)).st_uid == os.getuid()
+    return found if isinstance(found, dict) and is_ours else {}
+
+
+def _running(where: Place) -> Running | None:
+    """The server of this store, if one answers."""
+    found = _read(where)
+    address, key = found.get("address"), found.get("key")
+    if not isinstance(address, str) or not isinstance(key, str):
+        return None
+    running = Running(address, key)
+    return running if _new_code(running) else None
+
+
+def _new_code(running: Running) -> str:
+    """Another code of a server that runs; empty if it does not answer."""
+    request = urllib.request.Request(  # noqa: S310 - an address of ours on this machine
+        running.address + CODE,
+        method="POST",
+        headers={KEY_HEADER: running.key},
+    )
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(request, timeout=_PATIENCE) as answer:
+            return str(json.load(answer)["code"])
+    except (OSError, ValueError, KeyError):
+        return ""

@@ -1,0 +1,150 @@
+"""One run: how far it is, what it costs, its steps as a list, and the step that is selected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from holdfast.cli.ending import headline, last_sign, next_commands, saved_of
+from holdfast.cli.gates import conflict_lines
+from holdfast.cli.history import run_word
+from holdfast.cli.limits import limit_words
+from holdfast.cli.money import spent_words
+from holdfast.cli.titles import line_title
+from holdfast.core.state import State
+from holdfast.core.views import cost_limit
+from holdfast.model.items import step_named
+from holdfast.model.plan import StepId
+from holdfast.model.text import first_line
+from holdfast.web.drawer import drawer
+from holdfast.web.look import Look
+from holdfast.web.screens import address, number, page, rendered, run_path, screen
+from holdfast.web.steps import Listing, listing
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The head of a run's page: everything that is known of it at a glance."""
+
+    state: State
+    title: str
+    word: str
+    line: str
+    done: int
+    spent: str
+    limit: int | None
+    took: int
+    notes: tuple[str, ...]
+    driven: bool
+    following: tuple[str, ...]
+
+    @property
+    def acts(self) -> tuple[tuple[str, str], ...]:
+        """What can be done with the run."""
+        if self.word == "imported" or self.state.ended:
+            return ()
+        if self.state.status == "running" and self.driven:
+            return (("stop", "Stop after its running steps"),)
+        return () if self.driven else (("resume", "Resume"),)
+
+
+def strip_of(look: Look, state: State) -> Strip:
+    """What the head of a run's page says now."""
+    driven, row = look.is_driven(state), look.row(state.run)
+    saved = look.made(state, "saved", lambda: saved_of(look.store, state))
+    end = look.now if state.status == "running" and driven else last_sign(state)
+    why = first_line(limit_words(look.store, state))
+    return Strip(
+        state=state,
+        title=line_title(state.line, state.plan.goal),
+        word=run_word(row, state, driven=driven),
+        line=headline(state, look.now, driven=driven, saved=saved),
+        done=state.counts["done"] + state.counts["reused"],
+        spent=spent_words(state, saved.cost, saved.unpriced, driven=driven),
+        limit=cost_limit(state),
+        took=max(0, end - state.since),
+        notes=(*conflict_lines(state), *([f"! {why}"] if why else [])),
+        driven=driven,
+        following=tuple(next_commands(state, driven=driven).split("    ")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the address of a run's page says: which rows, which groups are open, which step."""
+
+    run: str
+    wanted: str = ""
+    page: int = 1
+    opened: tuple[str, ...] = ()
+    step: str = ""
+    view: str = ""
+
+    def path(self, **other: object) -> str:
+        """The same page with something else."""
+        said: dict[str, object] = {
+            "q": self.wanted,
+            "page": self.page if self.page > 1 else "",
+            "open": "\n".join(self.opened),
+            "step": self.step,
+            "view": self.view,
+        }
+        return address(run_path(self.run), **{**said, **other})
+
+    def turned(self, page: int) -> str:
+        """Another page of the list."""
+        return self.path(page=page)
+
+    def toggled(self, step: StepId) -> str:
+        """The same with a group opened, or folded."""
+        rest = [one for one in self.opened if one != step]
+        return self.path(open="\n".join(rest if step in self.opened else [*rest, step]))
+
+
+def asked_in(request: Request, state: State) -> Asked:
+    """Read the address of a run's page."""
+    query = request.query_params
+    return Asked(
+        run=state.run,
+        wanted=query.get("q", "").strip(),
+        page=number(query.get("page"), 1),
+        opened=tuple(one for one in query.get("open", "").split("\n") if one),
+        step=step_named(query.get("step", ""), state.plan.steps) or "",
+        view=query.get("view", ""),
+    )
+
+
+def listed(look: Look, state: State, asked: Asked) -> Listing:
+    """The rows that the address asks for."""
+    return listing(look, state, page=asked.page, wanted=asked.wanted, opened=asked.opened)
+
+
+def values_of(look: Look, request: Request, state: State) -> dict[str, object]:
+    """What the page of a run is made of, whichever tab is shown; `drawer` is the selected step."""
+    asked = asked_in(request, state)
+    opened = drawer(look, state, request.query_params) if asked.step else ""
+    return {"state": state, "strip": strip_of(look, state), "asked": asked, "drawer": opened}
+
+
+def show(look: Look, request: Request) -> Response:
+    """The page of a run with its steps."""
+    state = look.find(request.path_params["run"])
+    with look.speaking(state.line):
+        rows = listed(look, state, asked_in(request, state))
+        values = {"tab": "steps", "listing": rows, **values_of(look, request, state)}
+        return page(look, request, "run.html", values)
+
+
+def show_list(look: Look, request: Request) -> Response:
+    """Only the list: a page of it was turned, a group opened, something else is wanted."""
+    state = look.find(request.path_params["run"])
+    with look.speaking(state.line):
+        asked = asked_in(request, state)
+        rows = listed(look, state, asked)
+        context = {"look": look, "state": state, "asked": asked, "listing": rows}
+        return HTMLResponse(rendered("list.html", context))
+
+
+ROUTES = [screen("/runs/{run}", show), screen("/runs/{run}/list", show_list)]
