@@ -64,8 +64,8 @@ class Beside:
         """
         state = self._state
         holders = self._store.holders(state.project, state.line)
-        runs = {holder.run for holder in holders if holder.run not in {None, state.run}}
-        found = (self._now(run) for run in runs if run is not None)
+        runs = {one.run for one in holders if one.run is not None and one.run != state.run}
+        found = map(self._now, runs)
         return any(other is not None and is_in_hand(other, step_id) for other in found)
 
     def _now(self, run: RunId) -> State | None:

@@ -35,6 +35,7 @@ from holdfast.web.steps import kept_tree, rows_of
 PAUSE = 0.3  # seconds between two looks at the journal
 MOST_ROWS = 200  # that are sent at once; of more the browser asks for its list again
 PING = 15
+_HELD = ", and its engine is still there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class News:
 
     def message(self) -> ServerSentEvent:
         """The same as an event; `over` if nothing will change any more by itself."""
-        over = self.word not in {"", "running"}
+        over = self.word not in {"", "running"} and not self.word.endswith(_HELD)
         data = {"html": self.html, "words": self.words, "whole": self.whole, "over": over}
         return ServerSentEvent(json.dumps(data), event="news", id=str(self.seq))
 
@@ -95,10 +96,11 @@ def news_of(run: RunId, after: int, word: str, look: Look) -> News | None:
 
 
 def _word(look: Look, state: State) -> str:
-    """The state of a run that can change."""
+    """The state of a run that can change; an engine lets go a moment after its run came to rest."""
+    driven = look.is_driven(state)
     if state.status != "running":
-        return str(state.status)
-    return "running" if look.is_driven(state) else "interrupted"
+        return f"{state.status}{_HELD}" if driven else str(state.status)
+    return "running" if driven else "interrupted"
 
 
 def _with_groups(look: Look, state: State, steps: Iterable[StepId]) -> dict[StepId, None]:
