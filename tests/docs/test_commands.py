@@ -11,7 +11,7 @@ from holdfast.cli.main import COMMANDS, PANELS, SHORT, cli
 from tests.docs.session import TOP
 
 CONTEXT = click.Context(cli, info_name="holdfast")
-ONLY_WORDS = {"demo", "completion"}  # what other commands say, or a script
+ONLY_WORDS = {"demo", "completion", "mcp"}  # what other commands say, a script, a protocol
 HAND_WRITTEN = [
     (TOP / "README.md").read_text(encoding="utf-8"),
     *(page.read_text(encoding="utf-8") for page in sorted((TOP / "docs").glob("*.md"))),

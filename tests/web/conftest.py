@@ -38,7 +38,7 @@ def site(project: Project) -> Callable[..., Site]:
     return lambda *words: serve(project, *words)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # as long as it lives, no other event loop can run in this process
 def browser() -> Iterator[Browser]:
     """The browser of the system."""
     path = shutil.which("chromium")

@@ -269,7 +269,7 @@ def test_a_run_is_stopped_a_step_skipped_and_a_result_accepted(
         "end": {"shell": project.sh(), "needs": ["bad"]},
     }
     project.plan(steps)
-    project.begun_by("run", step="slow")
+    engine = project.begun_by("run", step="slow")
     found = site()
     page = visit.open(found)
     page.locator("[data-row]").click()
@@ -277,6 +277,8 @@ def test_a_run_is_stopped_a_step_skipped_and_a_result_accepted(
     expect(page.locator("#run-act")).to_contain_text("what runs is let end: slow")
     _press(page, "Do it")
     expect(page.locator("#run-act")).to_contain_text("stop after its running steps")
+    assert engine.stderr is not None
+    assert any(b"asked to stop" in line for line in engine.stderr)
     project.open("go")
     expect(page.locator("#strip .state")).to_have_text("paused")
     _press(page, "Resume")

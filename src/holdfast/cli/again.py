@@ -22,7 +22,7 @@ PLANS = frozenset({"plan", "run"})
 LONG = frozenset({"logs"})  # here -f is something else
 NOWHERE = frozenset(  # these need no place; of plans the commands below it do
     {"agents", "auth", "code", "completion", "demo", "edit", "explain", "init", "plans", "schema"}
-    | {"bench", "store", "tickets", "work", "worker"}
+    | {"bench", "ci", "store", "tickets", "work", "worker"}
 )
 READS = frozenset(  # these read the plan, so they need its params
     {"accept", "amend", "check", "diff", "graph", "guard", "impact", "ls", "plan", "run", "why"}

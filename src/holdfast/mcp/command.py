@@ -28,8 +28,8 @@ TOKEN = "mcp.token"  # noqa: S105 - the name of its file
 
 
 @click.command(
-    epilog="\b\nExample:\n  claude mcp add holdfast -- holdfast mcp\n"
-    "  holdfast mcp --read-only -f release.yaml\n  holdfast mcp --http --port 8137"
+    epilog="\b\nExample:\n  holdfast mcp --read-only -f release.yaml\n"
+    "  holdfast mcp --http --port 8137\n  claude mcp add holdfast -- holdfast mcp"
 )
 @click.option("--read-only", is_flag=True, help="Only tools that look: nothing can be run.")
 @click.option(

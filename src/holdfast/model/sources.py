@@ -33,6 +33,7 @@ _WRITTEN = re.compile(
     rf"{_SCHEME}\S*|(?<![\w-])[eh][-\u2010\u2011][0-9a-f]{{4,{DIGITS}}}(?![\w-])", re.IGNORECASE
 )  # an id in words; what looks like one inside of an address is none
 _LONGEST = 1_000  # letters of a part that is more than prose
+_ROUNDS = 8
 _SIMPLE = re.compile(r"(?:[a-z0-9_-]+/)*[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|[a-z0-9]+(?: [a-z0-9]+)+")
 _NAME = re.compile(
     r"(?:\[[^\[\]]*\]|[^\s,;&+\[])+"
@@ -232,6 +233,16 @@ def _is_somewhere(text: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _one_name(text: str) -> str:
+    """A name that is its own: what one round leaves, as `.` behind a place in a file, the next takes off."""
+    for _ in range(_ROUNDS):
+        name = _named_once(text)
+        if name == text:
+            break
+        text = name
+    return text
+
+
+def _named_once(text: str) -> str:
     name = _tidy(text)
     if len(name) > _LONGEST:
         return name.casefold()
