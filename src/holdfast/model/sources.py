@@ -116,8 +116,13 @@ def source_names(source: str) -> tuple[str, ...]:
 
 def source_name(text: str) -> str:
     """The one name of a source in the world, however it is written; of a list, its own words."""
-    names = source_names(text)
-    return names[0] if len(names) == 1 else _tidy(text).casefold()
+    for _ in range(_ROUNDS):
+        names = source_names(text)
+        name = names[0] if len(names) == 1 else _tidy(text).casefold()
+        if name == text:
+            break
+        text = name
+    return text
 
 
 def parts_of(source: str) -> list[str]:
