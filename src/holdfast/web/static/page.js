@@ -113,7 +113,7 @@
     } catch { button.textContent = "select and copy it"; }
   });
 
-  // --- what changes something is sent as JSON, with the token of this session ---
+  // --- what changes something is sent as JSON, with the token that goes with the cookie ---
   let token = "";
   async function post(address, body) {
     if (!token) token = (await (await fetch("/door/token")).json()).token;
