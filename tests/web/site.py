@@ -116,9 +116,9 @@ def _read(wire: socket.socket) -> Said:
     return Said(int(first.split()[1]) if first else 0, headers, body)
 
 
-def serve(project: Project, *words: str) -> Site:
+def serve(project: Project, *words: str, env: Mapping[str, str] | None = None) -> Site:
     """Start a page and wait until it says where it is."""
-    process = project.start("ui", "--no-browser", *words)
+    process = project.start("ui", "--no-browser", *words, env=env)
     assert process.stdout is not None
     line = process.stdout.readline().decode().strip()
     assert line.startswith("http://127.0.0.1:"), (line, process.poll())

@@ -1,6 +1,7 @@
 """A run as one file: whole without a server, without a script, and without anything from elsewhere."""
 
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from holdfast.errors import UsageError
 from holdfast.web.screens import rendered
 from tests.cli.project import Project
+from tests.web.site import DEADLINE, serve
 
 HOSTILE = ('<img src=x onerror="alert(1)">', "</style><script>alert(2)</script>", "{{7*7}}")
 
@@ -106,3 +108,32 @@ def test_a_file_of_somebody_else_is_never_overwritten(project: Project) -> None:
     assert project.call("ui", "@").code == 2
     assert project.call("ui", "--export", "other.html", "@-7").code == 2
     assert not project.has("other.html")
+
+
+@pytest.mark.req("R183")
+def test_an_exported_run_of_somebody_else_is_looked_at_and_not_kept(
+    kept: Project, tmp_path: Path
+) -> None:
+    archive, elsewhere, rooms = tmp_path / "run.zip", tmp_path / "elsewhere", tmp_path / "rooms"
+    kept.ok("export", "@", str(archive))
+    run = kept.status().id
+    elsewhere.mkdir()
+    rooms.mkdir()
+    kept.root = elsewhere
+    site = serve(kept, str(archive), env={"TMPDIR": str(rooms)})
+    site.enter()
+    assert run in site.ask("/").text
+    assert "oops &lt;b&gt;" in site.ask(f"/runs/{run}?step=broken&view=logs").text
+    assert len([*rooms.iterdir()]) == 1
+    site.process.send_signal(signal.SIGTERM)
+    site.process.wait(DEADLINE)
+    assert [*elsewhere.iterdir(), *rooms.iterdir()] == []
+
+
+def test_a_file_that_is_no_exported_run_is_refused(kept: Project, tmp_path: Path) -> None:
+    other = tmp_path / "other.zip"
+    other.write_text("no archive")
+    for words in ((str(other),), ("--export", "run.html", str(other)), ("nowhere.zip",)):
+        answer = kept.call("ui", "--no-browser", *words)
+        assert (answer.code, answer.out) == (2, ""), answer
+    assert "there is no file 'nowhere.zip'" in answer.err

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -278,6 +281,15 @@ def import_(
     if as_json:
         out_json({"schema": "holdfast.import/1", "files": answers})
     return 2 if refused else 0
+
+
+@contextmanager
+def opened_apart(path: str) -> Iterator[Place]:
+    """An exported run or a back-up in a store of its own, to look at; it is gone afterwards."""
+    with TemporaryDirectory(prefix="holdfast-") as folder:
+        where = Place(None, folder, os.path.join(folder, wire.STORE_NAME), None)
+        _import(where, path, None, yes=True, quiet=True)  # nobody resumes what is gone
+        yield where
 
 
 def _import(

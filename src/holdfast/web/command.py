@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import signal
 import sys
 import urllib.request
 import webbrowser
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -29,11 +31,11 @@ _PATIENCE = 5  # seconds
 
 @click.command(
     epilog="\b\nExample:\n  holdfast ui\n  holdfast ui --no-browser --port 8000\n  holdfast ui --read-only\n"
-    "  holdfast ui --export run.html @-1"
+    "  holdfast ui --export run.html @-1\n  holdfast ui run.zip"
 )
-@click.argument("run", required=False)
+@click.argument("run", required=False, metavar="[RUN|FILE]")
 @click.option(
-    "--export", "file", metavar="FILE", help="Write RUN (the last) into one HTML file instead."
+    "--export", "file", metavar="HTML", help="Write RUN (the last) into one HTML file instead."
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Which port (0: any free one)."
@@ -61,12 +63,37 @@ def ui(
 ) -> int:
     """Show runs, steps and approvals in a browser, live, and act on them; until Ctrl-C.
 
-    With --export nothing is served: a run is written into one file that needs nothing else to be read.
+    FILE is what 'holdfast export' wrote: it is looked at apart, and nothing of it is kept. With --export
+    nothing is served: a run is written into one file that needs nothing else to be read.
     """
+    asked = Asked(host, port, browser=not no_browser, read_only=read_only, as_json=as_json)
+    if run is not None and os.path.isfile(run):
+        from holdfast.cli.archive import opened_apart
+
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # tidy up first
+        with opened_apart(run) as where:
+            return _show(where, None, file, replace(asked, read_only=True))
     if run is not None and file is None:
         raise UsageError(
-            "a run is named for --export alone", hint=f"holdfast ui --export run.html {run}"
+            f"there is no file '{run}', and a run is named for --export alone",
+            hint=f"holdfast ui --export run.html {shlex.quote(run)}",
         )
+    return _show(place(plan, store, plan_id), run, file, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where the page listens, what it lets a person do, and how its address is given."""
+
+    host: str
+    port: int
+    browser: bool
+    read_only: bool
+    as_json: bool
+
+
+def _show(where: Place, run: str | None, file: str | None, asked: Asked) -> int:
+    """Serve the page of a store, or write a run of it into a file."""
     try:  # parts that are not everybody's, and that no other command may wait for
         from holdfast.web.door import Keys
         from holdfast.web.export import write_export
@@ -77,20 +104,18 @@ def ui(
             f"the page needs '{error.name}', which is not installed",
             hint="pip install 'holdfast[ui]'",
         ) from error
-    where = place(plan, store, plan_id)
     meta = dict(click.get_current_context().meta)
     if file is not None:
-        write_export(Look(where, meta, read_only=True), run, file, as_json=as_json)
+        write_export(Look(where, meta, read_only=True), run, file, as_json=asked.as_json)
         return 0
-    asked = Asked(browser=not no_browser, as_json=as_json)
-    if (running := _running(where)) is not None and not port:
+    if (running := _running(where)) is not None and not asked.port:
         _tell(f"{running.address}{OPEN}?code={_new_code(running)}", asked, first=False)
         return 0
-    bound, keys = bind(host, port), Keys(wire.now_ms)
+    bound, keys = bind(asked.host, asked.port), Keys(wire.now_ms)
     _announce(where, bound, keys)
     serve(
         bound,
-        Look(where, meta, read_only=read_only),
+        Look(where, meta, read_only=asked.read_only),
         keys,
         Moments(
             ready=lambda: _tell(f"{bound.address}{OPEN}?code={keys.new_code()}", asked),
@@ -98,14 +123,6 @@ def ui(
         ),
     )
     return 0
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """How the address is given."""
-
-    browser: bool
-    as_json: bool
 
 
 def _tell(address: str, asked: Asked, *, first: bool = True) -> None:
