@@ -133,7 +133,7 @@ def test_an_exported_run_of_somebody_else_is_looked_at_and_not_kept(
 def test_a_file_that_is_no_exported_run_is_refused(kept: Project, tmp_path: Path) -> None:
     other = tmp_path / "other.zip"
     other.write_text("no archive")
-    for words in ((str(other),), ("--export", "run.html", str(other)), ("nowhere.zip",)):
-        answer = kept.call("ui", "--no-browser", *words)
-        assert (answer.code, answer.out) == (2, ""), answer
-    assert "there is no file 'nowhere.zip'" in answer.err
+    for words in ((str(other),), ("--export", "run.html", str(other))):
+        kept.refused(2, "ui", "--no-browser", *words)
+    said = kept.refused(2, "ui", "--no-browser", "nowhere.zip")
+    assert "there is no file 'nowhere.zip'" in said
