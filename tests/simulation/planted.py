@@ -11,7 +11,7 @@ from holdfast.engine.world import World
 from holdfast.model.event import RunEvent
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, ClaimKey, Holder
-from holdfast.store import memory, sqlite
+from holdfast.store import memory, relational, sqlite
 
 Patch = pytest.MonkeyPatch
 
@@ -23,7 +23,7 @@ def no_fence(patch: Patch) -> None:
         """Says yes."""
 
     patch.setattr(memory, "check_fence", unchecked)
-    patch.setattr(sqlite, "check_fence", unchecked)
+    patch.setattr(relational, "check_fence", unchecked)
 
 
 def claims_granted_twice(patch: Patch) -> None:

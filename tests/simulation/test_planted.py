@@ -37,6 +37,13 @@ def test_a_planted_bug_is_found_at_once(
     assert first_found(range(FEW)) is not None
 
 
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_a_bug_can_still_be_planted(
+    plant: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+
+
 @pytest.mark.soak("planted")
 @pytest.mark.req("R148")
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
