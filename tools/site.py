@@ -35,7 +35,10 @@ SECTIONS: Mapping[tuple[str, str], str] = {
     (HOW_TO, "Teams"): "team push-pull cluster",
     (HOW_TO, "More"): "",
     (REFERENCE, ""): "plan-file output exit-codes glossary edits",
-    (EXPLANATION, ""): "architecture learning scale finding-files benchmarks benchmarks-edits",
+    (
+        EXPLANATION,
+        "",
+    ): "architecture security learning scale finding-files benchmarks benchmarks-edits",
     (EXPLANATION, "Decisions"): "",
 }
 FOLDERS: Mapping[str, tuple[str, str]] = {
