@@ -307,6 +307,14 @@ def test_a_long_result_comes_in_slices_that_add_up(project: Project, bare: Bare)
     assert "".join(pieces) == content
 
 
+def test_an_empty_log_leads_to_the_artifact_that_was_printed(project: Project, bare: Bare) -> None:
+    project.plan({"a": {"shell": "echo 1"}})
+    project.run()
+    result = bare.tool("step_read", ref="a", part="logs")
+    assert text(result).startswith("what attempt 1 of 'a' printed is its artifact")
+    assert result["structuredContent"]["next"][0]["arguments"] == {"ref": "a", "part": "result"}
+
+
 def test_resources_and_prompts_are_found_by_their_names(project: Project, bare: Bare) -> None:
     project.plan({"a": {"shell": "echo 1"}})
     run = project.run().id
