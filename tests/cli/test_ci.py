@@ -282,13 +282,16 @@ def test_what_was_learned_since_the_last_run_is_told(project: Project) -> None:
 
 
 def test_gitlab_gets_a_report_of_quality(project: Project) -> None:
-    refused(project, "not tidy")
+    refused(project, "not tidy\r\n\n\tat  line 3\n")
     where = {"CI": "true", "GITLAB_CI": "true", "CI_PROJECT_DIR": str(project.folder)}
     answer = project.call("ci", "report", "-o", "report", "--junit", "deep/j.xml", env=where)
     assert answer.out == "2 of 3 steps ran, $0 (no earlier run)\n"
     found = json.loads(project.read("report/codequality.json"))
     assert found[0]["location"] == {"path": "project/plan.yaml", "lines": {"begin": 10}}
     assert found[0]["severity"] == "major"
+    assert found[0]["description"] == (
+        "write: guard 'tidy' rejected its only attempt; blocked: 1 step; not tidy; at line 3"
+    )
     assert junit(project, "deep/j.xml").get("failures") == "1"
     assert not project.has("report/junit.xml")
 
