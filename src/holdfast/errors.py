@@ -33,6 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _FEW = 8
+_BUG = " [this is a bug]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,4 +325,4 @@ class BugError(HoldfastError):
     code = "bug"
 
     def __init__(self, message: str) -> None:
-        super().__init__(f"{message} [this is a bug]")
+        super().__init__(f"{message.removesuffix(_BUG)}{_BUG}")

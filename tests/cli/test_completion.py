@@ -121,6 +121,26 @@ def test_fish_completes_with_what_each_thing_is(words: Project) -> None:
     assert found("holdfast check oth") == ["other.yaml"]
 
 
+def test_templates_are_completed_with_those_of_the_project(project: Project) -> None:
+    project.write("holdfast.toml", 'templates = "mine"\n')
+    project.write("mine/tide.yaml", "steps: {a: {shell: echo}}\n")
+    asked = {
+        "_HOLDFAST_COMPLETE": "bash_complete",
+        "COMP_WORDS": "holdfast init --template ",
+        "COMP_CWORD": "3",
+    }
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "holdfast")],
+        cwd=project.root,
+        env=project.environment(asked),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = [line.partition(",")[2] for line in done.stdout.splitlines()]
+    assert found == ["tide", "basic", "python", "minimal", "goal"]
+
+
 def test_completion_says_nothing_where_there_is_nothing(project: Project) -> None:
     for shell_name in ("bash", "zsh", "fish"):
         asked = {

@@ -100,6 +100,27 @@ def test_logs_say_what_is_not_there(project: Project) -> None:
     assert "is no pattern" in project.refused(2, "logs", "a", "--grep", "(")
 
 
+def test_logs_name_the_artifact_that_a_command_printed(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}, "b": {"shell": "true"}})
+    project.run()
+    told, _, command = project.ok("logs", "a").out.strip().rpartition(": holdfast ")
+    assert told == "what attempt 1 of 'a' printed is its artifact; to show it"
+    assert project.ok(*command.split()).out == "a\n"
+    assert project.ok("logs", "b").out == "attempt 1 of 'b' wrote nothing\n"
+
+
+def test_logs_and_the_next_try_have_what_a_failed_command_printed(project: Project) -> None:
+    said = "FAILED test_x: assert 1 == 2"
+    line = f'test -z "$HOLDFAST_FEEDBACK" || cp "$HOLDFAST_FEEDBACK" again; echo \'{said}\'; exit 1'
+    project.plan({"t": {"shell": line, "retries": 1}})
+    run = project.call("run")
+    assert said in run.err + run.out
+    log, _, feedback = project.ok("logs", "t").out.partition("--- feedback\n")
+    assert log == f"{said}\n"
+    assert feedback.endswith(f"ended with exit code 1\n{said}\n")
+    assert said in (project.root / "again").read_text()
+
+
 def test_what_a_step_with_secrets_writes_is_shown_only_when_they_are_struck_out(
     project: Project,
 ) -> None:

@@ -71,6 +71,14 @@ def test_what_is_not_there_is_said_with_the_nearest_name(project: Project) -> No
     assert "cannot work in" in project.refused(2, "-C", "nowhere", "run")
 
 
+def test_logs_say_that_their_f_does_not_name_the_plan(project: Project) -> None:
+    project.plan({"build": {"shell": project.sh()}})
+    hint = "hint: -f means --follow here; name the plan file with --file"
+    assert hint in project.refused(2, "logs", "build", "-f", "plan.yaml")
+    assert "hint: holdfast logs --help" in project.refused(2, "logs", "build", "plan.yaml")
+    assert "hint: holdfast why --help" in project.refused(2, "why", "build", "x", "-f", "plan.yaml")
+
+
 SECRET = "hunter2-and-more"
 
 

@@ -42,6 +42,7 @@ class Act(NamedTuple):
 ACTS = {
     "good": Act("printf good", "return 'good'"),
     "bad": Act("printf bad", "return 'bad'"),
+    "prints": Act("echo FAILED x; exit 1", "print('FAILED x'); raise SystemExit(1)"),
     "fails": Act("echo so far >&2; exit 3", "raise ValueError('so far')"),
     "reads": Act('cat "$HOLDFAST_INPUTS/above"', "return above"),
     "value": Act('cat "$HOLDFAST_WITH/topic"', "return topic"),
@@ -231,6 +232,12 @@ class TestMaking:
             None,
         )
         assert "so far" in outcome.feedback
+
+    def test_what_a_failed_attempt_printed_comes_back(self, bed: Bed) -> None:
+        outcome = bed.run("prints")
+        assert (outcome.ended, outcome.log) == ("failed", b"FAILED x\n")
+        said = "FAILED x" if bed.language == "shell" else "SystemExit: 1"
+        assert outcome.feedback.rstrip().endswith(said)
 
     def test_it_reads_what_it_is_given(self, bed: Bed) -> None:
         given = {StepId("above"): Given("bytes", lambda: b"from above")}

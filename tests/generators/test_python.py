@@ -193,6 +193,7 @@ def test_sys_exit_is_an_exception_like_another(project: Project) -> None:
 def test_a_process_that_dies_is_a_lost_attempt_with_its_log(project: Project, death: str) -> None:
     error = failed(project, f"import os\ndef f():\n    print('last', flush=True)\n    {death}")
     assert (error.reason, error.log) == ("lost", b"last\n")
+    assert error.message == "the process of 'mod:f' ended before it answered\nlast"
 
 
 def test_a_timeout_kills_the_function_and_all_it_started(project: Project) -> None:
@@ -204,7 +205,10 @@ def f():
     while True: pass
 """
     error = failed(project, source, timeout=0.7)
-    assert (error.reason, error.message) == ("timed_out", "'mod:f' did not end within 0.7 s")
+    assert (error.reason, error.message) == (
+        "timed_out",
+        "'mod:f' did not end within 0.7 s\nstarted",
+    )
 
 
 def test_what_the_function_prints_is_the_log(project: Project) -> None:

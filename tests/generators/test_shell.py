@@ -187,6 +187,32 @@ def test_an_exit_code_fails_the_attempt_with_the_end_of_stderr(project: Project)
     assert len(error.log) == 20004
 
 
+@pytest.mark.parametrize("produces", [(), ("made",)])
+def test_a_failed_attempt_keeps_both_streams_whatever_it_makes(
+    project: Project, produces: tuple[str, ...]
+) -> None:
+    line = "echo 'FAILED test_x: assert 1 == 2'; echo hint >&2; exit 1"
+    error = refused(SHELL, project.job(shell(line, produces=produces)))
+    assert error.message == f"'{line}' ended with exit code 1\nhint"
+    assert sorted(error.log.splitlines()) == [b"FAILED test_x: assert 1 == 2", b"hint"]
+
+
+@pytest.mark.parametrize("stderr", ["", "echo ' ' >&2; "])
+def test_where_stderr_is_blank_the_feedback_is_the_end_of_stdout(
+    project: Project, stderr: str
+) -> None:
+    line = f"{stderr}echo 'FAILED test_x: assert 1 == 2'; exit 1"
+    error = refused(SHELL, project.job(shell(line)))
+    assert error.message == (f"'{line}' ended with exit code 1\nFAILED test_x: assert 1 == 2")
+
+
+def test_a_fragment_that_cannot_be_read_leaves_what_was_printed_in_the_log(
+    project: Project,
+) -> None:
+    line = 'echo said; mkdir -p "$HOLDFAST_ADD"; ln -s /etc/passwd "$HOLDFAST_ADD/f.yaml"'
+    assert refused(SHELL, project.job(shell(line))).log == b"said\n"
+
+
 @pytest.mark.parametrize(
     "name, says",
     [

@@ -15,6 +15,7 @@ from mcp.types import ElicitRequestParams, ElicitResult
 from holdfast.mcp.answer import MOST_TEXT
 from tests.cli.project import COMMAND, DEADLINE, Project, until
 from tests.mcp.bare import Bare, text
+from tests.web.site import serve
 
 TOOLS = [
     "plan_preview",
@@ -136,6 +137,25 @@ def test_a_client_of_another_make_drives_a_run_while_a_person_approves(
     made = bare.ok("step_read", ref="make", part="result")
     assert made["text"] == "made\n"
     assert all(one["method"] == "notifications/progress" for one in bare.told)
+
+
+def test_an_approval_names_the_page_that_is_served_and_no_way_into_it(
+    project: Project, bare: Bare
+) -> None:
+    _with_approval(project)
+    project.call("run", "--yes")
+    approval = project.ok("approvals", "--json").json["approvals"][0]["approval"]
+    assert bare.ok("approval_request_human", approval_id=approval)["page"] is None
+    page = serve(project)
+    shown = bare.tool("approval_request_human", approval_id=approval)
+    assert shown["structuredContent"]["page"] == f"{page.base}/approvals"
+    assert f"{page.base}/approvals ('holdfast ui' lets a browser in)" in text(shown)
+    key = json.loads((project.store / "ui.json").read_text())["key"]
+    assert key not in json.dumps(shown)
+    assert "code=" not in json.dumps(shown)
+    page.process.kill()  # its file stays
+    page.process.wait()
+    assert bare.ok("approval_request_human", approval_id=approval)["page"] is None
 
 
 @pytest.mark.req("R183")
@@ -305,6 +325,14 @@ def test_a_long_result_comes_in_slices_that_add_up(project: Project, bare: Bare)
             break
         asked["cursor"] = data["cursor"]
     assert "".join(pieces) == content
+
+
+def test_an_empty_log_leads_to_the_artifact_that_was_printed(project: Project, bare: Bare) -> None:
+    project.plan({"a": {"shell": "echo 1"}})
+    project.run()
+    result = bare.tool("step_read", ref="a", part="logs")
+    assert text(result).startswith("what attempt 1 of 'a' printed is its artifact")
+    assert result["structuredContent"]["next"][0]["arguments"] == {"ref": "a", "part": "result"}
 
 
 def test_resources_and_prompts_are_found_by_their_names(project: Project, bare: Bare) -> None:

@@ -38,6 +38,11 @@ FRAMES = {
     "half a frame": (b'{"jsonrpc": "2.0", "id": 7', -32700, None),
     "not UTF-8": (b'{"jsonrpc": "2.0", "id": 7, "method": "\xff"}', -32700, None),
     "no number": (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":NaN}}', -32700, None),
+    "a number beyond all": (
+        b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":[-1e999]}}',
+        -32700,
+        None,
+    ),
     "half a character": (b'{"jsonrpc":"2.0","id":7,"method":"\\ud800"}', -32700, None),
     "a text": (b'"hello"', -32600, None),
     "another version": (b'{"jsonrpc": "1.0", "id": 7, "method": "ping"}', -32600, 7),
@@ -59,6 +64,23 @@ FRAMES = {
         _called("run_start", {"plan_hash": "a", "max_cost_usd": -1}),
         -32602,
         7,
+    ),
+    "more money than there is": (
+        _called("run_start", {"plan_hash": "a", "max_cost_usd": 1e300}),
+        -32602,
+        7,
+    ),
+    "whole dollars without end": (
+        _called("run_start", {"plan_hash": "a", "max_cost_usd": 10**400}),
+        -32602,
+        7,
+    ),
+    "money without end": (
+        _called("run_start", {"plan_hash": "a", "max_cost_usd": float("inf")}).replace(
+            b"Infinity", b"1e999"
+        ),
+        -32700,
+        None,
     ),
     "arguments that are a text": (_called("why", "a"), -32602, 7),
     "a long argument": (_called("why", {"step": "x" * 9_000_000}), -32602, 7),

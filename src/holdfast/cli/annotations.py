@@ -67,6 +67,11 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
+def _joined(text: str) -> str:
+    """The lines of a text in one, where a page shows no others."""
+    return "; ".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
+
+
 def _data(text: str) -> str:
     spelled = clean(text).replace("%", "%25").replace("\n", "%0A")
     return spelled.replace("##[", "## [")
@@ -80,7 +85,7 @@ def quality_json(noted: Noted) -> list[Json]:
     """The notes as GitLab reads them beside a merge request (a code quality report)."""
     return [
         {
-            "description": one_line(f"{note.title}: {_short(note.text)}"),
+            "description": one_line(f"{note.title}: {_joined(_short(note.text))}"),
             "check_name": "holdfast",
             "fingerprint": digest_json([note.kind, note.title, note.text, note.spot.file]),
             "severity": _SEVERITY[note.kind],

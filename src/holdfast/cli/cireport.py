@@ -109,7 +109,9 @@ def report_of(store: Store, where: Place, state: State, before: State | None) ->
     saved = saved_of(store, state)
     change = change_of(state, before)
     states = {step_id: str(shown_phase(state, step_id)) for step_id in state.steps}
-    limit = first_line(limit_words(store, state)) if state.status == "limit" else ""
+    limit = ""
+    if state.status == "limit" and state.rest is not None:
+        limit = first_line(limit_words(store, state)) or sentence(state.rest)
     ended = state.ended_at or wire.now_ms()
     return Report(
         title=plan_title(state.plan),

@@ -113,6 +113,14 @@ def _waiting(ctx: click.Context, incomplete: str) -> Iterable[tuple[str, str]]:
         yield item.approval.id, f"what {item.step} asks"
 
 
+def _templates(ctx: click.Context, incomplete: str) -> Iterable[tuple[str, str]]:
+    from holdfast.cli.templating import template_names
+
+    del ctx, incomplete
+    for name in template_names(os.getcwd()):
+        yield name, "a template"
+
+
 # Who finds what a parameter names, by its name or by a word of its metavar.
 _BY_NAME: Mapping[str, _Find] = {
     "which": _waiting,
@@ -120,6 +128,7 @@ _BY_NAME: Mapping[str, _Find] = {
     "ref": _anything,
     "before": _runs,
     "after": _runs,
+    "template": _templates,
 }
 _BY_WORD: Mapping[str, _Find] = {"STEP": _steps, "SEL": _steps, "RUN": _runs}
 _FILES = {"FILE": "file", "PLAN": "file", "STEPS.yaml": "file", "DIR": "dir"}

@@ -14,7 +14,7 @@ from holdfast.cli.onlook import PAUSE, Glass, Onlooker, leaving
 from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.core.state import State
 from holdfast.errors import UsageError
-from holdfast.model.digest import Digest, Json
+from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
@@ -23,10 +23,11 @@ from holdfast.model.event import (
     AttemptStarted,
     Recorded,
 )
-from holdfast.model.plan import RunId, StepId
+from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Store
 
 Ended = AttemptAccepted | AttemptRejected | AttemptFailed | AttemptLost
+_EMPTY = digest_bytes(b"")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -75,6 +76,18 @@ def words_of(store: Store, past: Past) -> tuple[str, str]:
         return "", ""
     feedback = None if isinstance(ended, AttemptAccepted) else ended.feedback
     return _blob(store, ended.log), _blob(store, feedback)
+
+
+def silence(step: Step, past: Past) -> str:
+    """What is said of an empty log: nothing was written, or what was printed is kept elsewhere."""
+    ended = past.ended
+    prints = step.uses == "shell" and not step.produces
+    if not prints or not isinstance(ended, AttemptAccepted) or ended.digest == _EMPTY:
+        return f"attempt {past.attempt} of '{step.id}' wrote nothing"
+    shown = again(f"holdfast show {ended.digest[:12]}")
+    return (
+        f"what attempt {past.attempt} of '{step.id}' printed is its artifact; to show it: {shown}"
+    )
 
 
 def _blob(store: Store, digest: Digest | None) -> str:
@@ -147,9 +160,9 @@ def print_logs(store: Store, home: str, state: State, step: StepId, wanted: Want
             with leaving(lambda: None):
                 _print_running(store, home, state, step, found, past.attempt, wanted, is_wanted)
             past = found[past.attempt]  # noqa: PLW2901 - it may have ended meanwhile
-            _print_ended(store, step, past, is_wanted, log=False)
+            _print_ended(store, state.plan.steps[step], past, is_wanted, log=False)
         else:
-            _print_ended(store, step, past, is_wanted, log=True)
+            _print_ended(store, state.plan.steps[step], past, is_wanted, log=True)
     return 0
 
 
@@ -207,7 +220,7 @@ def _print_running(
 
 
 def _print_ended(
-    store: Store, step: StepId, past: Past, is_wanted: Callable[[str], bool], *, log: bool
+    store: Store, step: Step, past: Past, is_wanted: Callable[[str], bool], *, log: bool
 ) -> None:
     text, words = words_of(store, past)
     if log:
@@ -216,7 +229,7 @@ def _print_ended(
         out("--- feedback")
         _print_lines(words, is_wanted)
     if log and not text and not words:
-        out(f"attempt {past.attempt} of '{step}' wrote nothing")
+        out(silence(step, past))
 
 
 def _print_lines(text: str, is_wanted: Callable[[str], bool]) -> None:

@@ -12,7 +12,7 @@ from holdfast.model.call import MICRO
 from holdfast.model.money import dollars
 
 UNKNOWN = "price unknown"
-_MOST = 1e9
+MOST = 1e9  # dollars, so that micro-dollars of many runs add up in any number
 
 
 class Dollars(click.ParamType[int]):
@@ -30,7 +30,7 @@ class Dollars(click.ParamType[int]):
             amount = float(str(value).strip().removeprefix("$"))
         except ValueError:
             amount = -1.0
-        if not 0 < amount < _MOST:
+        if not 0 < amount < MOST:
             self.fail(f"'{value}' is not a number of dollars above 0, such as 2.50", param, ctx)
         return max(1, int(amount * MICRO))
 

@@ -201,7 +201,22 @@ def _usage(error: click.ClickException, commands: Sequence[str]) -> _Told:
     else:
         message = error.format_message().rstrip(".")
         message = message[:1].lower() + message[1:]
+        if "unexpected extra argument" in message:
+            hint = _misread(context) or hint
     return _Told("usage", message, hint)
+
+
+def _misread(context: click.Context | None) -> str:
+    """What -f means where it does not name the plan file, as it does nearly everywhere."""
+    if context is None:
+        return ""
+    options = {name: item for item in context.command.params for name in item.opts}
+    short = options.get("-f")
+    if short is None or "--file" in short.opts or "--file" not in options:
+        return ""
+    meaning = max(short.opts, key=len)
+    said = context.params.get(short.name or "")
+    return f"-f means {meaning} here; name the plan file with --file" if said else ""
 
 
 def _nearest(word: str, names: Sequence[str]) -> str:

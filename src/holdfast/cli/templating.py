@@ -50,11 +50,17 @@ def found(name: str, root: str) -> Found:
                 return Found({file: content}, file)
     if name in templates.NAMES:
         return Found(templates.files_of(name), "plan.yaml")
-    known = ", ".join(dict.fromkeys([*_names(root), *templates.NAMES]))
-    raise UsageError(f"there is no template '{name}'", hint=f"there are: {known}")
+    raise UsageError(
+        f"there is no template '{name}'", hint=f"there are: {', '.join(template_names(root))}"
+    )
 
 
-def _names(root: str) -> Iterator[str]:
+def template_names(root: str) -> list[str]:
+    """Every template by its name: the project's and the person's own first, then those that are shipped."""
+    return list(dict.fromkeys([*_own_names(root), *templates.NAMES]))
+
+
+def _own_names(root: str) -> Iterator[str]:
     for folder in template_folders(root):
         if os.path.isdir(folder):
             for entry in sorted(os.listdir(folder)):

@@ -22,7 +22,13 @@ from holdfast.model.artifact import Form
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
 from holdfast.ports import Candidate, Job
-from holdfast.process.room import MAX_ARTIFACT_BYTES, file_name, private_folder, put_given
+from holdfast.process.room import (
+    MAX_ARTIFACT_BYTES,
+    file_name,
+    private_folder,
+    put_given,
+    tail,
+)
 from holdfast.process.run import Child, Sandbox, probe, probe_whole
 from holdfast.process.terms import Terms
 from holdfast.process.tree import MARK
@@ -230,7 +236,10 @@ def _laid_out(job: Job) -> tuple[tuple[str, Form, str], ...]:
 def _candidate(job: Job, answer: Answer) -> Candidate:
     if answer.state != "done":
         reason = "command_failed" if answer.state == "failed" else answer.state
-        raise AttemptError(answer.message, reason=reason, log=answer.log)
+        # An exception tells its own story; of a process that gave none, what it printed last does.
+        said = "" if answer.state == "failed" else tail(answer.log).strip()
+        message = f"{answer.message}\n{said}" if said else answer.message
+        raise AttemptError(message, reason=reason, log=answer.log)
     try:
         added, told = fragments(job.room), handoff(job.room)
         if job.step.produces:

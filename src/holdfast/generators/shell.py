@@ -25,7 +25,8 @@ class ShellGenerator:
     """Runs `run` without a shell, or `shell` with one, under the command contract.
 
     Without `produces` the candidate is stdout, byte for byte, and the log is stderr; with it the
-    candidate is what lies at those paths afterwards, and both streams are the log. Without `terms` the
+    candidate is what lies at those paths afterwards, and both streams are the log. So they are of an
+    attempt that failed: there is no candidate then that would hold what it printed. Without `terms` the
     command has a pid namespace and the file system as it is.
     """
 
@@ -62,14 +63,14 @@ class ShellGenerator:
             )
             completed = await run(command, on_output=log.add, slots=self._slots)
         except ProcessError as error:
-            raise AttemptError(str(error), reason="command_failed") from error
-        story = log.content() if step.produces else completed.stderr[-LOG_BYTES:]
-        _check(completed, step, story)
+            raise AttemptError(str(error), reason="command_failed", log=log.content()) from error
+        both = log.content()
+        _check(completed, step, both)
         if not step.produces:
-            candidate = Candidate("bytes", completed.stdout, log=story)
+            candidate = Candidate("bytes", completed.stdout, log=completed.stderr[-LOG_BYTES:])
         else:
-            candidate = collected(job, story)
-        added, told = _added(job, story)
+            candidate = collected(job, both)
+        added, told = _added(job, both)
         confined = completed.confined and (terms is None or completed.sandboxed)
         return replace(candidate, confined=confined, fragments=added, handoff=told)
 
@@ -149,5 +150,5 @@ def _check(completed: Completed, step: Step, log: bytes) -> None:
             what = f"'{name}' was not found{where}"
         case "not_executable":
             pass
-    said = tail(completed.stderr).strip()
+    said = tail(completed.stderr).strip() or tail(completed.stdout).strip()
     raise AttemptError(f"{what}\n{said}" if said else what, reason=reason, log=log)

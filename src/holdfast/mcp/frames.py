@@ -8,6 +8,7 @@ error of JSON-RPC for it, with the id of its request if it has a usable one.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import NoReturn, cast
@@ -98,12 +99,18 @@ def _check_size(frame: bytes) -> None:
 def _parsed(frame: bytes) -> Json:
     try:
         text = frame.decode("utf-8")
-        value = cast("Json", json.loads(text, parse_constant=_no_number))
+        value = cast("Json", json.loads(text, parse_float=_number, parse_constant=_no_number))
         if _SURROGATE.search(frame):  # half a character can be neither stored nor sent back
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:  # decoding errors are ValueErrors too
         raise Refused(PARSE_ERROR, "a frame is one JSON object in UTF-8 on one line") from error
     return value
+
+
+def _number(word: str) -> float:
+    """A number with a point or an exponent, unless it is beyond all numbers: JSON has no infinity."""
+    found = float(word)
+    return found if math.isfinite(found) else _no_number(word)
 
 
 def _no_number(word: str) -> NoReturn:

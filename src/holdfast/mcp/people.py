@@ -19,6 +19,7 @@ from holdfast.cli.again import again
 from holdfast.cli.approvals import approval_json, decisions_at
 from holdfast.cli.card import card
 from holdfast.cli.gates import commands
+from holdfast.cli.pageaddress import APPROVALS, page_address
 from holdfast.cli.say import plain
 from holdfast.engine.journals import read_state
 from holdfast.errors import UsageError
@@ -55,13 +56,21 @@ class Question:
     commands: tuple[str, ...]  # by which a person decides, and the one that opens the page
     data: Mapping[str, Json]
     seq: int = 0  # how far the run is that waits
+    page: str = ""  # its address, if one is served
 
     @property
     def message(self) -> str:
         """What the person is shown."""
         decide, *_, look = self.commands
-        how = [f"to decide, type: {decide}", f"or open the page: {look}"]
+        how = [f"to decide, type: {decide}", self.looking or f"or open the page: {look}"]
         return "\n".join([*self.lines, "", *how])
+
+    @property
+    def looking(self) -> str:
+        """Where the page is, if one is served; no way into it, which is for the person alone."""
+        if not self.page:
+            return ""
+        return f"or on the page: {self.page} ('{self.commands[-1]}' lets a browser in)"
 
 
 def question(desk: Desk, given: Given) -> Question:
@@ -89,7 +98,18 @@ def question(desk: Desk, given: Given) -> Question:
             step = state.plan.steps[asked.step]
             offers = [*commands(step, state.steps[asked.step].reason), "holdfast ui"]
             said = tuple(again(one) for one in offers)
-            return Question(found.id, asked.step, asked.run, "open", lines, said, data, state.seq)
+            page = page_address(where.location)
+            return Question(
+                found.id,
+                asked.step,
+                asked.run,
+                "open",
+                lines,
+                said,
+                data,
+                state.seq,
+                f"{page}{APPROVALS}" if page else "",
+            )
         finally:
             store.close()
 
@@ -104,6 +124,7 @@ def answered(asked: Question, looked: str) -> Answer:
         "shown_to_person": looked,
         "subject": asked.data.get("subject"),
         "decision": asked.data.get("decision"),
+        "page": asked.page or None,
     }
     if asked.state != "open":
         resume = Next("run_control", {"run_id": asked.run, "action": "resume"})
@@ -115,6 +136,7 @@ def answered(asked: Question, looked: str) -> Answer:
         "": "this client cannot show it: tell the person",
     }
     lines = [*asked.lines, "", f"{words.get(looked, words[''])}; no tool can decide this"]
+    lines += [f"a person decides by a command {asked.looking}"] if asked.page else []
     following = [Next("run_status", {"run_id": asked.run, "wait_s": WAIT, "since": asked.seq})]
     return Answer(lines, data, following, asked.commands)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from holdfast.cli.logs import Past, attempts_of, words_of
+from holdfast.cli.logs import Past, attempts_of, silence, words_of
 from holdfast.cli.onlook import Glass
 from holdfast.cli.place import Place, find_run, known_step
 from holdfast.cli.say import plain, seconds, short
@@ -205,7 +205,7 @@ def _logs(
     part = sliced([log], offset(given.maybe("cursor")))
     lines = part.text.rstrip("\n").split("\n")
     if not log:
-        lines = [f"attempt {past.attempt} of '{step}' wrote nothing"]
+        lines = [silence(state.plan.steps[step], past)]
     data: dict[str, Json] = {
         "run": state.run,
         "step": step,
@@ -214,7 +214,8 @@ def _logs(
         "text": part.text,
         "cursor": part.cursor,
     }
-    following = [Next("step_read", {"ref": step, "part": "attempts"})]
+    instead = "result" if not log and isinstance(past.ended, AttemptAccepted) else "attempts"
+    following = [Next("step_read", {"ref": step, "part": instead})]
     return Answer(lines, data, _more(given, part.cursor) or following)
 
 

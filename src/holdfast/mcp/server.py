@@ -122,7 +122,7 @@ class Service:
             if (fault := outside_fault(error)) is not None:
                 raise fault from error
             logging.getLogger("holdfast.mcp").exception("a tool failed")
-            raise BugError(f"{type(error).__name__}: {error} [this is a bug]") from error
+            raise BugError(f"{type(error).__name__}: {error}") from error
 
     async def _wait(self, context: Context, given: Given) -> None:
         """Let somebody look on beside the loop, and pass on what they see, as long as it was asked for."""

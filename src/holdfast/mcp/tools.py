@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mcp.types import Tool, ToolAnnotations
 
 from holdfast.cli.ledger import PARTS as LEDGER
+from holdfast.cli.money import MOST
 from holdfast.mcp.acting import ledger_add, run_control, run_start
 from holdfast.mcp.answer import Answer
 from holdfast.mcp.asking import diff, ledger_query, why
@@ -23,7 +24,9 @@ Call = Callable[[Desk, Previews, Given], Answer]
 RUN = described(
     "A run by its id, a unique beginning of it, or @ (the last), @-1 (the one before).", **TEXT
 )
-MONEY = described("Dollars that it may spend on models in all.", type="number", minimum=0)
+MONEY = described(
+    "Dollars that it may spend on models in all.", type="number", minimum=0, exclusiveMaximum=MOST
+)
 
 
 @dataclass(frozen=True, slots=True)
