@@ -148,10 +148,12 @@ def test_a_worker_a_raylet_and_the_driver_die_and_nothing_is_lost_or_done_twice(
     project.open("worker")
     raylet = parent(victims["raylet"])
     assert raylet in cluster.raylets
+    falls = 1 + (parent(victims["driver"]) == raylet)  # its step may be on the same node
     os.kill(raylet, signal.SIGKILL)  # its worker would live on
     until(lambda: project.begun().count("raylet") == 2, "another attempt on the other node")
     project.open("raylet")
     until(lambda: project.status().states["raylet"] == "done")
+    until(lambda: project.begun().count("driver") == falls, "another attempt, if it fell too")
 
     left = project.status()
     kill(engine)
@@ -163,10 +165,10 @@ def test_a_worker_a_raylet_and_the_driver_die_and_nothing_is_lost_or_done_twice(
         "first": 1,
         "worker": 2,
         "raylet": 2,
-        "driver": 2,
+        "driver": 1 + falls,
         "end": 1,
     }
-    assert project.ran() == ["driver", "end", "raylet", "worker"]
+    assert project.ran() == [*["driver"] * falls, "end", "raylet", "worker"]
     assert project.shown("end") == project.shown("first") * 3
     assert project.call("verify").code == 0
 
