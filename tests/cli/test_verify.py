@@ -354,3 +354,58 @@ def test_a_run_that_says_it_was_imported_and_was_not_is_found(project: Project) 
         connection.execute("UPDATE run SET imported = 1")
         connection.execute("UPDATE artifact SET source = 'imported'")
     assert "its line has 'run_opened' of it, its row says 'run_imported'" in problems(project)
+
+
+def damage(project: Project, digest: str) -> None:
+    place = blob_file(project, digest)
+    place.chmod(0o600)
+    place.write_bytes(b"y" + place.read_bytes()[1:])
+
+
+@pytest.mark.req("D07", "I5")
+def test_repair_moves_what_is_damaged_and_a_run_makes_it_again(project: Project) -> None:
+    digests = small_and_large(project)
+    assert project.ok("repair").out == "nothing is damaged\n"
+    damage(project, digests["large"])
+    before = project.call("repair", "--dry-run", "--json").json
+    assert (before["moved"], before["ok"]) == ([digests["large"]], False)
+    assert blob_file(project, digests["large"]).parent.name != "quarantine"
+    told = project.ok("repair", "--json").json
+    assert told["moved"] == [digests["large"]]
+    assert [(one["step"], one["line"]) for one in told["again"]] == [("large", "demo")]
+    assert (told["left"], told["next"]) == ([], ["holdfast run --force-node large"])
+    assert blob_file(project, digests["large"]).parent.name == "quarantine"
+    project.ok(*told["next"][0].split()[1:])
+    assert project.ran() == ["large"]
+    assert project.ok("verify")
+    assert project.ok("repair").out == "nothing is damaged\n"
+
+
+@pytest.mark.req("I3")
+def test_repair_makes_the_index_again(project: Project) -> None:
+    small_and_large(project)
+    with project.database() as database:
+        database.execute("DELETE FROM artifact")
+    assert project.call("verify").code == 9
+    assert project.ok("repair", "--dry-run", "--json").json["rebuilt"] is True
+    assert project.call("verify").code == 9
+    assert "made again" in project.ok("repair").out
+    assert project.ok("verify")
+
+
+@pytest.mark.req("I4")
+def test_repair_changes_no_history_and_starts_over_only_if_asked(project: Project) -> None:
+    small_and_large(project)
+    with project.database() as database:
+        database.execute("DROP TRIGGER event_is_kept")
+        database.execute("UPDATE event SET body = '{}' WHERE kind = 'attempt_accepted'")
+    answer = project.call("repair", "--json")
+    assert answer.code == 9
+    assert answer.json["left"]
+    assert "--start-over" in answer.json["next"][0]
+    project.refused(2, "repair", "--start-over")
+    assert project.call("verify").code == 9
+    project.ok("repair", "--start-over", "--yes")
+    assert (project.store / "quarantine" / "1" / "state.db").exists()
+    assert project.run().states == {"small": "done", "large": "done"}
+    assert project.ok("verify")

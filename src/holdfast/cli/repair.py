@@ -1,0 +1,245 @@
+"""repair: what is damaged goes out of the way and is made again; history is never changed.
+
+Three things can be wrong with a store. A content that is not what its name says is moved to quarantine, and
+the step that made it is named: a run makes it again. An index that does not follow from the journals is made
+again from them. A journal or a page of the database that cannot be read is history, which nobody can make
+again: with --start-over the whole database is moved aside, and the next run begins anew.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import click
+
+from holdfast.cli.again import again, out_next
+from holdfast.cli.ask import confirm
+from holdfast.cli.measure import count
+from holdfast.cli.place import Place, file_option, json_option, place, place_options
+from holdfast.cli.say import out, out_json, short, talk
+from holdfast.engine.audit import audit, follows
+from holdfast.engine.needed import files_of
+from holdfast.engine.rebuilt import rebuilt_index
+from holdfast.errors import HoldfastError, IntegrityError, UsageError
+from holdfast.model.artifact import Artifact
+from holdfast.model.digest import Digest, Json
+from holdfast.ports import Store
+from holdfast.store.host import gone
+
+ASIDE = "quarantine"  # beside the database that is used
+_DATABASE = ("state.db", "state.db-wal", "state.db-shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What was done, and what is left to do."""
+
+    moved: tuple[Digest, ...] = ()
+    rebuilt: bool = False
+    again: tuple[Artifact, ...] = ()  # whose content is gone; the newest of each step
+    left: tuple[str, ...] = field(default=())  # what nothing here can mend
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast repair --dry-run\n  holdfast repair\n  holdfast repair --start-over"
+)
+@click.option("--dry-run", is_flag=True, help="Only say what is damaged.")
+@click.option(
+    "--start-over", is_flag=True, help="Move the whole database aside; its history is left with it."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@file_option
+@place_options
+@json_option
+def repair(
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    dry_run: bool,
+    start_over: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Move damaged contents to quarantine and make the index again; say what a run will make anew.
+
+    History is never changed: an event that cannot be read stays as it is, and 9 is the exit code.
+    """
+    where = place(plan, store, plan_id)
+    if start_over:
+        return _start_over(where, dry=dry_run, yes=yes, as_json=as_json)
+    try:
+        opened = where.open(readonly=dry_run)
+        try:
+            found = _mended(opened, dry=dry_run)
+        finally:
+            opened.close()
+    except IntegrityError as error:
+        found = Mended(left=(error.message,))
+    commands = _commands(where, found)
+    if as_json:
+        out_json(_json(found, commands))
+    else:
+        _say(found, commands, dry=dry_run)
+    return 9 if found.left else 0
+
+
+def _mended(store: Store, *, dry: bool) -> Mended:
+    moved = tuple(digest for digest in list(store.blobs()) if _is_damaged(store, digest))
+    rebuilt = _rebuild(store, dry=dry)
+    gone_now = {*moved, *_missing(store)}
+    newest = tuple(row for row in _newest(store) if _stands_on(store, row, gone_now))
+    named = [*gone_now, *(row.digest for row in newest)]
+    problems = audit(store, gone).problems
+    left = [told for told in problems if not any(digest in told for digest in named)]
+    if rebuilt and dry:
+        left = [told for told in left if "holdfast rebuild" not in told]
+    return Mended(moved, rebuilt, newest, tuple(left))
+
+
+def _is_damaged(store: Store, digest: Digest) -> bool:
+    """Read it whole. A store that may be written moves what is damaged out of the way."""
+    try:
+        for _ in store.chunks(digest):
+            pass
+    except IntegrityError:
+        return True
+    return False
+
+
+def _missing(store: Store) -> Iterator[Digest]:
+    """Contents of artifacts that are not there, whoever took them away."""
+    for row in _newest(store):
+        if not store.has(row.digest):
+            yield row.digest
+        elif row.form == "tree":
+            with suppress(HoldfastError):
+                yield from (one for one in files_of(store, row.digest) if not store.has(one))
+
+
+def _newest(store: Store) -> list[Artifact]:
+    """What each step of each line stands on."""
+    lines = dict.fromkeys((row.project, row.line) for row in store.runs())
+    return [row for project, line in lines for row in store.newest_of_all(project, line).values()]
+
+
+def _stands_on(store: Store, row: Artifact, absent: set[Digest]) -> bool:
+    if row.digest in absent or row.form != "tree":
+        return row.digest in absent
+    return any(one in absent for one in files_of(store, row.digest))
+
+
+def _rebuild(store: Store, *, dry: bool) -> bool:
+    """Whether the index was another one than the journals give; it is made again unless only asked."""
+    before = [replace(row, number=0) for row in store.artifacts()]
+    try:
+        rows = rebuilt_index(store)
+    except HoldfastError:  # a journal that cannot be read: the index is all that is left of it
+        return False
+    if follows(store, before, rows):
+        return False
+    if not dry:
+        store.replace_artifacts(lambda: rebuilt_index(store))
+    return True
+
+
+def _commands(where: Place, found: Mended) -> list[str]:
+    """What makes again what is gone, line by line."""
+    if found.left:
+        return ["holdfast repair --start-over"]
+    lines: dict[str, list[str]] = {}
+    for row in found.again:
+        lines.setdefault(row.line, []).append(f"--force-node {shlex.quote(row.step)}")
+    here = where.line() if lines else None
+    return [
+        f"holdfast run {' '.join(steps)}"
+        + ("" if line == here else f" -f FILE --plan-id {shlex.quote(line)}")
+        for line, steps in lines.items()
+    ]
+
+
+def _json(found: Mended, commands: list[str]) -> dict[str, Json]:
+    again_json: list[Json] = [
+        {"step": row.step, "line": row.line, "run": row.run, "digest": row.digest}
+        for row in found.again
+    ]
+    return {
+        "schema": "holdfast.repair/1",
+        "ok": not found.left and not found.again,
+        "moved": cast("list[Json]", list(found.moved)),
+        "rebuilt": found.rebuilt,
+        "again": again_json,
+        "left": cast("list[Json]", list(found.left)),
+        "next": [again(command) for command in commands],
+    }
+
+
+def _say(found: Mended, commands: list[str], *, dry: bool) -> None:
+    would = "would be " if dry else ""
+    if found.moved:
+        out(f"{count(len(found.moved), 'damaged content')}: {would}moved to quarantine")
+    if found.rebuilt:
+        out(f"the index did not follow from the journals: {would}made again")
+    for row in found.again:
+        out(f"what '{row.step}' made in {short(row.run)} is gone: a run makes it again")
+    for told in found.left:
+        talk(told)
+    if found.left:
+        talk("this is history: it stays as it is. take it from a back-up ('holdfast import'), or")
+    elif not (found.moved or found.rebuilt or found.again):
+        out("nothing is damaged")
+    if commands:
+        out_next("    ".join(commands))
+
+
+def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
+    """Move the database aside, whatever is in it; contents stay, and are found again by their digests."""
+    if "://" in where.location:
+        raise UsageError(
+            "a store that others share is not moved aside", hint="restore the server's own back-up"
+        )
+    files = [name for name in _DATABASE if os.path.exists(os.path.join(where.location, name))]
+    if not files:
+        raise UsageError(f"there is no store at '{where.location}'")
+    if not dry:
+        confirm(
+            "all history of this store is left behind, and every step runs again. go on?", yes=yes
+        )
+    target = _free(os.path.join(where.location, ASIDE))
+    if not dry:
+        _refuse_engines(where)
+        os.makedirs(target, mode=0o700)
+        for name in reversed(files):  # the database last: until then it is there
+            os.replace(os.path.join(where.location, name), os.path.join(target, name))
+    if as_json:
+        moved: list[Json] = [*files]
+        out_json({"schema": "holdfast.repair/1", "ok": True, "moved": moved, "to": target})
+    else:
+        out(f"the database {'would be ' if dry else ''}moved to {target}")
+        out_next("holdfast run")
+    return 0
+
+
+def _refuse_engines(where: Place) -> None:
+    """Nobody may write meanwhile; a database that cannot be read says nothing of who does."""
+    with suppress(IntegrityError):
+        opened = where.open(readonly=True)
+        try:
+            live = [line for _, line, holder in opened.held() if not gone(holder)]
+        finally:
+            opened.close()
+        if live:
+            raise UsageError(f"an engine works on '{live[0]}'", hint="holdfast stop")
+
+
+def _free(folder: str) -> str:
+    """A name below a folder that nobody has."""
+    number = 1
+    while os.path.lexists(os.path.join(folder, str(number))):
+        number += 1
+    return os.path.join(folder, str(number))
