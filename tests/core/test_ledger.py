@@ -460,3 +460,34 @@ def test_a_person_can_be_doubted_as_a_source() -> None:
     said = [Said("evidence", "", "it rains", "kim"), Said("contest", "kim", "was not there")]
     (one,) = ledger(said=said).evidence
     assert one.contested == "was not there"
+
+
+@pytest.mark.req("R129")
+def test_a_contest_takes_down_no_verdict_that_does_not_lean_on_it() -> None:
+    seen = (Observation("sales fell", "north.csv", 0.9),)
+    other = (Observation("prices fell", "south.csv", 0.3, refutes=("grows",)),)
+    given_ = (
+        told("a", observed=seen, hypotheses={"grows": Trial("refuted")}),
+        told("b", observed=other),
+    )
+    for name, status in (("south.csv", "refuted"), ("north.csv", "refuted"), ("a", "refuted")):
+        said = [Said("contest", name, "no")]
+        found = ledger(*given_, said=said, grows="untested").hypotheses["grows"]
+        assert (found.status, found.stale) == (status, True), name
+    said = [Said("contest", name, "no") for name in ("south.csv", "north.csv")]
+    assert ledger(*given_, said=said, grows="untested").hypotheses["grows"].status == "inconclusive"
+
+
+@pytest.mark.req("R128", "R129")
+def test_how_sure_either_side_is_comes_from_what_stands_alone() -> None:
+    base = told("a", observed=(Observation("one", "a.csv, b.csv", 0.6),))
+    above = told("b", 1, observed=(Observation("two", "a", 0.6, ("wet",), ("dry",)),))
+    own = told("c", observed=(Observation("three", "c.csv", 0.3, ("wet",), ("dry",)),))
+    word = [Said("contest", "c.csv", "no")]
+    found = ledger(base, above, own, said=word, wet="untested", dry="untested").hypotheses
+    assert found["wet"].confidence_for == found["dry"].confidence_against == pytest.approx(0.6)
+    part = told("a", observed=(Observation("one", "a.csv", 0.6), Observation("more", "b.csv", 0.6)))
+    word = [Said("contest", "b.csv", "no")]
+    found = ledger(part, above, own, said=word, wet="untested", dry="untested").hypotheses
+    assert len(found["wet"].fallen_for) == len(found["dry"].fallen_against) == 1
+    assert found["wet"].confidence_for == found["dry"].confidence_against == pytest.approx(0.3)

@@ -335,17 +335,19 @@ def _stands(
     every = [known[one] for side in heard.sides.values() for one in side]
     whole = {one.id for one in every if not _fell(one)}
     pro, contra = heard.sides.get("supported", {}), heard.sides.get("refuted", {})
+    supporting = tuple(one for one in pro if one in whole)
+    refuting = tuple(one for one in contra if one in whole)
     return Hypothesis(
         id=name,
         status=_verdict(heard, planned, known),
         tested_by=tested_by,
         evidence_steps=tuple(dict.fromkeys(heard.steps)),
-        supporting=tuple(one for one in pro if one in whole),
-        refuting=tuple(one for one in contra if one in whole),
+        supporting=supporting,
+        refuting=refuting,
         fallen_for=tuple(one for one in pro if one not in whole),
         fallen_against=tuple(one for one in contra if one not in whole),
-        confidence_for=together(pro, counting),
-        confidence_against=together(contra, counting),
+        confidence_for=together(supporting, counting),
+        confidence_against=together(refuting, counting),
         stale=bool(heard.doubted) or any(map(_fell, every)),
     )
 
@@ -353,8 +355,8 @@ def _stands(
 def _verdict(heard: _Heard, planned: Standing, known: Mapping[str, Evidence]) -> Standing:
     """What all that tested a hypothesis say together, in whatever order they did.
 
-    Who gives no verdict speaks by the findings, and without any is inconclusive. A side whose every finding
-    fell decides nothing until it is checked again.
+    Who gives no verdict speaks by the findings, and without any is inconclusive. Findings that all fell leave
+    that behind until it is checked again, but take down no verdict that leans on something else.
     """
     given = set(heard.verdicts.values())
     for side, ids in heard.sides.items():
@@ -362,7 +364,6 @@ def _verdict(heard: _Heard, planned: Standing, known: Mapping[str, Evidence]) ->
         if any(one.step not in heard.verdicts for one in standing):
             given.add(side)
         if ids and not standing:
-            given -= {side}
             given.add("inconclusive")
     if not given and heard.tested_by:
         return "inconclusive"
