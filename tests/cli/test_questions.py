@@ -177,3 +177,37 @@ def test_a_shortened_id_is_spelled_out_wherever_it_stands(sky: Project) -> None:
     assert sky.run().states["b"] == "done"
     found = sky.ok("ledger", "evidence", "--step", "b", "--json").json["evidence"]
     assert [(one["source"], one["stands_on"]) for one in found] == [(name, [name]), ("e-0000", [])]
+
+
+@pytest.mark.req("R129")
+def test_a_contest_says_which_questions_are_open_again(rivers: Project) -> None:
+    rivers.write("b.json", handoff({"finding": "it fell", "source": "pegel.csv"}, resolves=[FIRST]))
+    rivers.plan(
+        {
+            "a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"},
+            "b": {"needs": ["a"], "shell": "cat b.js* > $HOLDFAST_HANDOFF; echo 1"},
+        }
+    )
+    rivers.run()
+    assert questions(rivers)[0]["status"] == "resolved"
+    for entry in ("b", "pegel.csv"):
+        words = ("ledger", "contest", entry, "--because", "no", "--dry-run")
+        assert f"open again: {ONE} · {FIRST}" in rivers.ok(*words).out
+        found = rivers.ok(*words, "--json").json["uncertainties"]
+        assert found == {FIRST: {"status": "open", "was": "resolved"}}
+    rivers.ok("ledger", "contest", "pegel.csv", "--because", "no")
+    assert questions(rivers)[0]["status"] == "open"
+
+
+@pytest.mark.req("R120")
+def test_a_gap_is_shown_with_every_requirement_that_it_leaves_open(project: Project) -> None:
+    twice = [
+        {"item": "the map", "reason": "no data", "requirement": "nice"},
+        {"item": "the map", "reason": "no time", "requirement": "numbers"},
+    ]
+    project.plan({"a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"}})
+    project.write("a.json", handoff(not_done=twice))
+    project.run()
+    assert "the map: no data; no time · for nice, numbers · g-" in project.ok("ledger", "gaps").out
+    (gap,) = project.ok("ledger", "gaps", "--json").json["gaps"]
+    assert (gap["requirement"], gap["requirements"]) == ("nice", ["nice", "numbers"])

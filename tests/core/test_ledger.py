@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
 from holdfast.core.ledger import Ledger, Silent, folded, loose_ends, sure
+from holdfast.core.replan import Premises, Rules, triggers
 from holdfast.core.said import Said
 from holdfast.core.told import Told
 from holdfast.model.digest import digest_json
@@ -411,7 +412,7 @@ def test_a_finding_told_twice_is_one_with_all_that_was_told_of_it(*, turned: boo
 def test_a_gap_told_twice_leaves_every_requirement_open_that_it_names() -> None:
     twice = (Undone("the map", "no data"), Undone("the map", "no time", "R1"))
     (gap,) = ledger(told("a", not_done=twice)).gaps
-    assert (gap.reason, gap.requirement) == ("no data; no time", "R1")
+    assert (gap.reason, gap.requirements) == ("no data; no time", ("R1",))
 
 
 @pytest.mark.req("R128")
@@ -491,3 +492,38 @@ def test_how_sure_either_side_is_comes_from_what_stands_alone() -> None:
     found = ledger(part, above, own, said=word, wet="untested", dry="untested").hypotheses
     assert len(found["wet"].fallen_for) == len(found["dry"].fallen_against) == 1
     assert found["wet"].confidence_for == found["dry"].confidence_against == pytest.approx(0.3)
+
+
+@pytest.mark.req("R129")
+@pytest.mark.parametrize(
+    ("contested", "status"),
+    [("h", "open"), ("b", "open"), ("r.csv", "resolved"), ("r.csv q.csv", "open"), ("a", "open")],
+)
+def test_what_a_contested_handoff_answers_is_open_again(contested: str, status: str) -> None:
+    """So it is if all that the handoff found fell, or stands on what did."""
+    asks = told("a", uncertainty="Is it wet?", observed=(Observation("rain", "sky.csv"),))
+    seen = (Observation("puddles", "r.csv"), Observation("mud", "q.csv"))
+    if contested == "a":
+        seen = (Observation("puddles", "a"),)
+    solves = told("b", 1, resolves=(asks.handoff.uncertainty,), observed=seen)
+    (before,) = ledger(asks, solves).uncertainties
+    assert (before.status, before.resolved_by) == ("resolved", "b")
+    names = [solves.id] if contested == "h" else contested.split()
+    said = [Said("contest", name, "no") for name in names]
+    (after,) = ledger(asks, solves, said=said).uncertainties
+    assert after.status == status
+    again = told("b", 1, place=9, resolves=(asks.handoff.uncertainty,))
+    (found,) = ledger(asks, again, said=[Said("contest", "b", "no", place=5)]).uncertainties
+    assert found.status == "resolved"
+
+
+@pytest.mark.req("R120")
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_gap_told_twice_is_critical_whichever_requirement_was_named_first(
+    *, turned: bool
+) -> None:
+    twice = (Undone("the map", "no data", "nice"), Undone("the map", "no time", "numbers"))
+    found = ledger(told("a", not_done=twice[::-1] if turned else twice))
+    assert {*found.gaps[0].requirements} == {"nice", "numbers"}
+    must = Premises(musts={"numbers": "sales with their source"})
+    assert [one.cause for one in triggers(found, must, Rules(gaps=0))] == ["gaps"]

@@ -29,6 +29,7 @@ from holdfast.cli.words import (
 from holdfast.core.above import stands_for
 from holdfast.core.ledger import Hypothesis, Ledger
 from holdfast.core.preview import Outlook
+from holdfast.core.questions import Uncertainty
 from holdfast.core.reasons import sentence
 from holdfast.core.said import Said
 from holdfast.core.views import usd
@@ -58,6 +59,7 @@ class Fall:
     steps: Sequence[StepId]
     ledger: Ledger
     before: Mapping[str, Standing]  # how hypotheses stood
+    reopened: Sequence[Uncertainty]  # questions whose answer falls
     stale: dict[StepId, tuple[str, ...]]
     ahead: Ahead | None
     way: Course | None
@@ -223,9 +225,15 @@ def _fall(here: Known, entry: str, steps: Sequence[StepId], because: str, *, dry
     ahead = None if way is None else gather(way.where, way.loaded, way.options, unsaid=unsaid)
     already = _doubted(here, entry)
     before = {name: one.status for name, one in here.ledger.hypotheses.items()}
+    reopened = _reopened(here.ledger, ledger)
     near = near_sources(ledger, entry) if _is_source(ledger, entry) else []
     text = _text(ledger, entry)
-    return Fall(entry, text, steps, ledger, before, stale, ahead, way, already, near)
+    return Fall(entry, text, steps, ledger, before, reopened, stale, ahead, way, already, near)
+
+
+def _reopened(before: Ledger, after: Ledger) -> list[Uncertainty]:
+    answered = {one.id for one in before.uncertainties if one.status == "resolved"}
+    return [one for one in after.uncertainties if one.id in answered and one.status != "resolved"]
 
 
 def _is_source(ledger: Ledger, entry: str) -> bool:
@@ -281,6 +289,8 @@ def fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
         )
     for step_id in fall.stale:
         yield f"  step {step_id}: it was told of it"
+    for question in fall.reopened:
+        yield f"{question.status} again: {one_line(question.question)} · {question.id}"
     again = fall.again
     if fall.ahead is None or fall.way is None:
         yield "the plan cannot be read as it is now, so nobody can say what a run would check again"
@@ -315,6 +325,9 @@ def _fall_json(fall: Fall, because: str, *, dry_run: bool) -> dict[str, Json]:
         "hypotheses": {
             name: {"status": one.status, "was": fall.before[name]}
             for name, one in fall.hypotheses.items()
+        },
+        "uncertainties": {
+            one.id: {"status": one.status, "was": "resolved"} for one in fall.reopened
         },
         "again": [
             {"step": step, "decision": decision, "why": why} for step, decision, why in fall.again

@@ -225,7 +225,7 @@ def rows_of(one: One, certain: Certain) -> Mapping[Part, Sequence[Row]]:
         "gaps": [
             Row(
                 g.id,
-                f"{one_line(g.item)}: {one_line(g.reason)}{_closed(g, gone)} · {g.id}",
+                f"{one_line(g.item)}: {one_line(g.reason)}{_left_open(g)}{_closed(g, gone)} · {g.id}",
                 [g.step],
             )
             for g in shown.gaps
@@ -313,6 +313,10 @@ def _answered(question: Uncertainty) -> str:
     return f"{question.status}{why}"
 
 
+def _left_open(gap: Gap) -> str:
+    return f" · for {', '.join(map(one_line, gap.requirements))}" if gap.requirements else ""
+
+
 def _closed(gap: Gap, gone: Gone) -> str:
     closed = f" · closed: {one_line(gap.closed)}" if gap.closed else ""
     return f"{closed} · {_GONE}" if gap.id in gone else closed
@@ -387,7 +391,8 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
                 "standing": standing(one.id),
                 "item": one.item,
                 "reason": one.reason,
-                "requirement": one.requirement or None,
+                "requirement": next(iter(one.requirements), None),
+                "requirements": [*one.requirements],
                 "closed": one.closed or None,
             }
             for one in found.gaps

@@ -170,8 +170,8 @@ def _is_critical(gap: Gap, premises: Premises) -> bool:
 
     It says so by the words of one, or by its id at the beginning; an id may be a word like any other.
     """
-    if gap.requirement:
-        return gap.requirement in premises.musts
+    if gap.requirements:
+        return any(name in premises.musts for name in gap.requirements)
     if any(name in premises.musts for name in gap.serves):
         return True
     if gap.item.partition(":")[0].strip() in premises.musts:
