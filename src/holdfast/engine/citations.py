@@ -38,7 +38,9 @@ Above = Callable[[StepId], Iterable[StepId]]  # the steps that come before one
 Entries = dict[str, str]  # by id; of a question its words
 _ENTRY = re.compile("[ehu]-[0-9a-f]{12}", re.IGNORECASE)
 _SHORTENED = re.compile("[ehu]-[0-9a-f]{4,11}", re.IGNORECASE)
-_SHOWN = re.compile("^- (.*) \\((?:open|testing)\\) (u-[0-9a-f]{12})$", re.MULTILINE)
+_SHOWN = re.compile(
+    r"^- (.*?) \((?:open|testing)\)(?:, also put as .*)? (u-[0-9a-f]{12})$", re.MULTILINE
+)
 _QUESTIONS = ("resolves", "testing")  # what names questions and nothing else
 _LOOKED_UP = (*_QUESTIONS, "refers_to")  # what names nothing in the world
 _NEAREST = 3  # questions that a refusal names
