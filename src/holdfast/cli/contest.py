@@ -27,6 +27,7 @@ from holdfast.cli.words import (
     that_counts,
 )
 from holdfast.core.above import stands_for
+from holdfast.core.evidence import names_source
 from holdfast.core.ledger import Hypothesis, Ledger
 from holdfast.core.preview import Outlook
 from holdfast.core.questions import Uncertainty
@@ -184,7 +185,7 @@ def _contested(here: Known, name: str) -> str:
     doubted = contests_in(here.said)
     if name in here.state.steps or name in doubted:
         return name
-    if any(name == one.source or own in one.sources for one in every):
+    if any(name == one.source or names_source(one, own) for one in every):
         return next((one for one in doubted if source_name(one) == own), name)
     texts = {one.id: one.finding for one in every}
     texts |= {one.id: one.handoff.attempted for one in ledger.handoffs}
@@ -238,7 +239,7 @@ def _reopened(before: Ledger, after: Ledger) -> list[Uncertainty]:
 
 def _is_source(ledger: Ledger, entry: str) -> bool:
     own = source_name(entry)
-    return any(entry == one.source or own in one.sources for one in ledger.evidence)
+    return any(entry == one.source or names_source(one, own) for one in ledger.evidence)
 
 
 def _doubted(here: Known, entry: str) -> str:

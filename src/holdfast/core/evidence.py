@@ -132,8 +132,15 @@ class _Contested:
         """Why evidence is contested, itself or a source of it."""
         if name in self.entries:
             return self.entries[name].text
-        plain = (one for one in (source, *sources) if not self._is_named(one))
+        if not self._sources:
+            return ""
+        plain = (one for one in (source, source_name(source), *sources) if not self._is_named(one))
         return next((self._sources[one].text for one in plain if one in self._sources), "")
+
+
+def names_source(one: Evidence, name: str) -> bool:
+    """Whether evidence is from the source of this name: one of its own, or the whole list of them."""
+    return name in one.sources or name == source_name(one.source)
 
 
 def spread(said: Sequence[Said], steps: Steps) -> list[Said]:
