@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.model.digest import Json
 from holdfast.model.handoff import entry_id
 from holdfast.model.plan import StepId
 from tests.cli.project import Project
@@ -211,3 +212,28 @@ def test_a_gap_is_shown_with_every_requirement_that_it_leaves_open(project: Proj
     assert "the map: no data; no time · for nice, numbers · g-" in project.ok("ledger", "gaps").out
     (gap,) = project.ok("ledger", "gaps", "--json").json["gaps"]
     assert (gap["requirement"], gap["requirements"]) == ("nice", ["nice", "numbers"])
+
+
+def test_shares_are_shown_without_what_rounding_left(project: Project) -> None:
+    seen: list[Json] = [
+        {"finding": f"{name} saw it", "source": name, "confidence": sure, "supports": ["wet"]}
+        for name, sure in (("north", 0.3), ("south", 0.4))
+    ]
+    project.plan({"a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"}})
+    verdict = {"wet": {"status": "supported"}}
+    project.write("a.json", handoff(*seen, hypotheses=verdict))
+    project.run()
+    found = project.ok("ledger", "--json").json["hypotheses"]["wet"]
+    assert found["confidence_for"] == 0.58  # and not 0.5800000000000001
+
+
+@pytest.mark.req("R129")
+def test_a_list_is_contested_in_any_order(project: Project) -> None:
+    project.plan({"a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"}})
+    project.write("a.json", handoff({"finding": "it rains", "source": "b.csv and c.csv"}))
+    project.run()
+    found = project.ok("ledger", "contest", "c.csv, b.csv", "--because", "old", "--json").json
+    assert found["steps"] == ["a"]
+    assert project.ok("ledger", "--json").json["evidence"][0]["contested"] == "old"
+    project.ok("ledger", "contest", "b.csv; c.csv", "--take-back", "--because", "no")
+    assert project.ok("ledger", "--json").json["evidence"][0]["contested"] is None

@@ -26,7 +26,7 @@ from holdfast.cli.words import (
     take_back_option,
     that_counts,
 )
-from holdfast.core.above import stands_for
+from holdfast.core.above import stands_for, step_meant
 from holdfast.core.evidence import names_source
 from holdfast.core.ledger import Hypothesis, Ledger
 from holdfast.core.preview import Outlook
@@ -191,6 +191,8 @@ def _contested(here: Known, name: str) -> str:
     texts |= {one.id: one.handoff.attempted for one in ledger.handoffs}
     kind, near = "evidence, handoff, step or source", near_sources(ledger, name)
     hint = f"sources like it: {'; '.join(near)}" if near else "holdfast ledger evidence"
+    if step := step_meant(here.state.steps)(name):
+        hint = f"is the step '{step}' meant?"
     return that_counts(ledger, name, texts, kind, hint)
 
 

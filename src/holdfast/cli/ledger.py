@@ -67,6 +67,7 @@ _NAMES: Mapping[Part, str] = {
 }
 _GONE = "superseded"
 _A_PERSON = "a person"  # no step is called so
+_DIGITS = 9  # of a share that is worked out
 _FEW = 100  # ids that are written wherever they are meant
 PARTS: tuple[Part, ...] = tuple(_NAMES)
 
@@ -341,7 +342,7 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
                 "finding": one.finding,
                 "source": one.source or None,
                 "confidence": one.confidence,
-                "sure": certain.get(one.id),
+                "sure": _share(certain.get(one.id)),
                 "stands_on": [*_spelled(one.stands_on, found.found_by)],
                 "same_as": one.head if one.head != one.id else None,
                 "alike": one.alike if one.head != one.id else None,
@@ -407,8 +408,8 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
                 "supporting": [*one.supporting],
                 "refuting": [*one.refuting],
                 "contested": [*one.fallen_for, *one.fallen_against],
-                "confidence_for": one.confidence_for,
-                "confidence_against": one.confidence_against,
+                "confidence_for": _share(one.confidence_for),
+                "confidence_against": _share(one.confidence_against),
                 "stale": one.stale,
             }
             for name, one in found.hypotheses.items()
@@ -418,6 +419,11 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
         "found_by": {name: [*ids] for name, ids in _named(found)},
         "stale": [*found.stale],
     }
+
+
+def _share(sure: float | None) -> float | None:
+    """A share without what rounding left of it: 0.3, not 0.30000000000000004."""
+    return None if sure is None else round(sure, _DIGITS)
 
 
 def _spelled(names: Iterable[str], found_by: FoundBy) -> Iterable[str]:

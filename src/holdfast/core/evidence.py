@@ -18,7 +18,7 @@ from holdfast.core.told import Told
 from holdfast.model.fixed import fixed
 from holdfast.model.handoff import Observation, entry_id
 from holdfast.model.plan import StepId
-from holdfast.model.sources import source_name
+from holdfast.model.sources import source_name, source_names
 
 
 @fixed
@@ -140,7 +140,9 @@ class _Contested:
 
 def names_source(one: Evidence, name: str) -> bool:
     """Whether evidence is from the source of this name: one of its own, or the whole list of them."""
-    return name in one.sources or name == source_name(one.source)
+    if name in one.sources:
+        return True
+    return len(source_names(one.source)) > 1 and name == source_name(one.source)
 
 
 def spread(said: Sequence[Said], steps: Steps) -> list[Said]:
