@@ -502,9 +502,8 @@ def test_how_sure_either_side_is_comes_from_what_stands_alone() -> None:
 def test_what_a_contested_handoff_answers_is_open_again(contested: str, status: str) -> None:
     """So it is if all that the handoff found fell, or stands on what did."""
     asks = told("a", uncertainty="Is it wet?", observed=(Observation("rain", "sky.csv"),))
-    seen = (Observation("puddles", "r.csv"), Observation("mud", "q.csv"))
-    if contested == "a":
-        seen = (Observation("puddles", "a"),)
+    sources = ("a",) if contested == "a" else ("r.csv", "q.csv")
+    seen = tuple(Observation(f"puddles in {source}", source) for source in sources)
     solves = told("b", 1, resolves=(asks.handoff.uncertainty,), observed=seen)
     (before,) = ledger(asks, solves).uncertainties
     assert (before.status, before.resolved_by) == ("resolved", "b")
