@@ -43,6 +43,7 @@ SAME = [
     ("x = - 5", "x = -5"),
     ("12 Lakes froze in 2019", "12 Lakes froze, 2019"),
     ("RAIN fell", "rain fell"),
+    ("12 Stations!", "12 stations"),
     ("* rain fell", "- rain fell"),
     ("rain fell - often", "rain fell, often"),
     ("p = m \N{MINUS SIGN} v", "p = m - v"),

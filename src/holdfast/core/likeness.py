@@ -210,7 +210,9 @@ def _chunks(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
         if is_behind_number and _is_unit(words, word, chunks[place + 1 : place + 2]):
             words = (word,)  # capital letters of a unit say something: mW, MW
         elif kind == "capital":
-            words = _capital(words, word, chunks[place - 1] if place else "")
+            words = _capital(
+                words, word, chunks[place - 1] if place and not is_behind_number else ""
+            )
         elif not words and chunk in _ALONE:
             words = _sign(chunks, place, is_formula=is_formula)
         yield words, word
