@@ -54,7 +54,7 @@ def test_a_step_above_and_a_name_in_the_world_are_sources(source: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("side", "names the step 'side', which is not above 'b'"),
+        ("side", "names the step 'side', which is not above 'b'; name what it told by its id"),
         ("the moon", "names 'the moon', which is neither an entry nor a step above 'b'"),
         ("A", "names 'A', which is neither an entry nor a step above 'b'; is 'a' meant?"),
         ("from a", "names 'from a', which is neither an entry nor a step above 'b'"),

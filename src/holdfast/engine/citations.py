@@ -292,9 +292,10 @@ def misplaced(steps: Steps, meant: Meant, step: StepId, handoff: Handoff) -> Ite
             words = f"'{cut(one_line(name), _WIDTH)}', which is neither an entry nor a step above"
             yield f"'{place}' names {words} '{step}'{ask}"
         elif (step, name) not in above:
+            say = ", or say in other words what is meant" if place.endswith(".source") else ""
             yield (
                 f"'{place}' names the step '{name}', which is not above '{step}';"
-                " name what it told by its id, or say in other words what is meant"
+                f" name what it told by its id{say}"
             )
 
 
