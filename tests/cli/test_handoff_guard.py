@@ -111,6 +111,10 @@ def test_what_a_handoff_refers_to_was_told(pair: Project) -> None:
             handoff(hypotheses={"H": {"status": "supported", "evidence": [NOBODY]}}),
             "hypotheses.H.evidence",
         ),
+        (
+            handoff(hypotheses={"H": {"status": "supported", "evidence": ["e-0123"]}}),
+            "hypotheses.H.evidence",
+        ),
     ],
 )
 def test_what_nobody_told_cannot_be_referred_to(pair: Project, told: str, place: str) -> None:
@@ -122,6 +126,30 @@ def test_what_nobody_told_cannot_be_referred_to(pair: Project, told: str, place:
     pair.write("mine.txt", "2\n")
     said = pair.refused(2, "amend", "a", "mine.txt", "--handoff", "b.json")
     assert f"'{place}' names '" in said
+
+
+@pytest.mark.req("R124", "R125")
+@pytest.mark.parametrize("name", ["side", "the moon"])
+def test_a_verdict_leans_on_what_was_told_above_it(project: Project, name: str) -> None:
+    """In whatever order the two ended, and also if the other one told something in an earlier run."""
+    steps = {"a": {}, "b": {"needs": ["a"]}, "side": {}}
+    project.plan(
+        {
+            step: {**more, "shell": f"cat {step}.js* > $HOLDFAST_HANDOFF; echo 1"}
+            for step, more in steps.items()
+        }
+    )
+    for step in steps:
+        project.write(f"{step}.json", handoff({"finding": f"{step} saw it", "source": "t.csv"}))
+    project.run()
+    verdict = {"g": {"status": "supported", "evidence": [name]}}
+    project.write("b.json", handoff(hypotheses=verdict))
+    run = project.run("--force-node", "b")
+    assert run.states == {"a": "reused", "b": "failed", "side": "reused"}
+    assert "'hypotheses.g.evidence' names " in run.err
+    verdict["g"]["evidence"] = ["a", "b"]
+    project.write("b.json", handoff(hypotheses=verdict))
+    assert project.run("--force-node", "b").states["b"] == "done"
 
 
 def claim(pair: Project, artifact: str, ref: str) -> str:

@@ -260,6 +260,7 @@ def test_what_is_contested_already_says_so_and_takes_the_new_reason(
     ("words", "told"),
     [
         (("contest", "nothing"), "the ledger has no evidence, handoff, step or source 'nothing'"),
+        (("contest", "LOOK"), "is the step 'look' meant?"),
         (("contest", "e-"), "say more of the id"),
         (("resolve", "e-1"), "the ledger has no question or gap 'e-1'"),
         (("add", "gap", " "), "the text is empty"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.model.digest import Json
 from holdfast.model.handoff import entry_id
 from holdfast.model.plan import StepId
 from tests.cli.project import Project
@@ -177,3 +178,62 @@ def test_a_shortened_id_is_spelled_out_wherever_it_stands(sky: Project) -> None:
     assert sky.run().states["b"] == "done"
     found = sky.ok("ledger", "evidence", "--step", "b", "--json").json["evidence"]
     assert [(one["source"], one["stands_on"]) for one in found] == [(name, [name]), ("e-0000", [])]
+
+
+@pytest.mark.req("R129")
+def test_a_contest_says_which_questions_are_open_again(rivers: Project) -> None:
+    rivers.write("b.json", handoff({"finding": "it fell", "source": "pegel.csv"}, resolves=[FIRST]))
+    rivers.plan(
+        {
+            "a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"},
+            "b": {"needs": ["a"], "shell": "cat b.js* > $HOLDFAST_HANDOFF; echo 1"},
+        }
+    )
+    rivers.run()
+    assert questions(rivers)[0]["status"] == "resolved"
+    for entry in ("b", "pegel.csv"):
+        words = ("ledger", "contest", entry, "--because", "no", "--dry-run")
+        assert f"open again: {ONE} · {FIRST}" in rivers.ok(*words).out
+        found = rivers.ok(*words, "--json").json["uncertainties"]
+        assert found == {FIRST: {"status": "open", "was": "resolved"}}
+    rivers.ok("ledger", "contest", "pegel.csv", "--because", "no")
+    assert questions(rivers)[0]["status"] == "open"
+
+
+@pytest.mark.req("R120")
+def test_a_gap_is_shown_with_every_requirement_that_it_leaves_open(project: Project) -> None:
+    twice = [
+        {"item": "the map", "reason": "no data", "requirement": "nice"},
+        {"item": "the map", "reason": "no time", "requirement": "numbers"},
+    ]
+    project.plan({"a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"}})
+    project.write("a.json", handoff(not_done=twice))
+    project.run()
+    assert "the map: no data; no time · for nice, numbers · g-" in project.ok("ledger", "gaps").out
+    (gap,) = project.ok("ledger", "gaps", "--json").json["gaps"]
+    assert (gap["requirement"], gap["requirements"]) == ("nice", ["nice", "numbers"])
+
+
+def test_shares_are_shown_without_what_rounding_left(project: Project) -> None:
+    seen: list[Json] = [
+        {"finding": f"{name} saw it", "source": name, "confidence": sure, "supports": ["wet"]}
+        for name, sure in (("north", 0.3), ("south", 0.4))
+    ]
+    project.plan({"a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"}})
+    verdict = {"wet": {"status": "supported"}}
+    project.write("a.json", handoff(*seen, hypotheses=verdict))
+    project.run()
+    found = project.ok("ledger", "--json").json["hypotheses"]["wet"]
+    assert found["confidence_for"] == 0.58  # and not 0.5800000000000001
+
+
+@pytest.mark.req("R129")
+def test_a_list_is_contested_in_any_order(project: Project) -> None:
+    project.plan({"a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"}})
+    project.write("a.json", handoff({"finding": "it rains", "source": "b.csv and c.csv"}))
+    project.run()
+    found = project.ok("ledger", "contest", "c.csv, b.csv", "--because", "old", "--json").json
+    assert found["steps"] == ["a"]
+    assert project.ok("ledger", "--json").json["evidence"][0]["contested"] == "old"
+    project.ok("ledger", "contest", "b.csv; c.csv", "--take-back", "--because", "no")
+    assert project.ok("ledger", "--json").json["evidence"][0]["contested"] is None

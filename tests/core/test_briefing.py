@@ -195,6 +195,15 @@ def test_every_wording_of_what_is_taken_for_one_is_told() -> None:
     assert f"- William measured it (log, said 3 times), {others} e-" in page
 
 
+@pytest.mark.req("R117", "R127")
+def test_every_wording_of_a_question_is_told() -> None:
+    asked = ("Williams paid for it?", "William paid for it?", "Has it rained?")
+    steps = [told(f"s{n}", uncertainty=text) for n, text in enumerate(asked)]
+    page = briefing(folded(steps, alike), [one.step for one in steps]).text
+    assert '- Williams paid for it? (open), also put as "William paid for it?" u-' in page
+    assert "- Has it rained? (open) u-" in page
+
+
 def test_a_finding_without_a_number_stands_where_one_of_a_half_would() -> None:
     said = [("low", 0.3), ("unsaid", None), ("high", 0.6)]
     seen = tuple(Observation(text, text, sure) for text, sure in said)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
 from holdfast.core.ledger import Ledger, Silent, folded, loose_ends, sure
+from holdfast.core.replan import Premises, Rules, triggers
 from holdfast.core.said import Said
 from holdfast.core.told import Told
 from holdfast.model.digest import digest_json
@@ -411,7 +412,7 @@ def test_a_finding_told_twice_is_one_with_all_that_was_told_of_it(*, turned: boo
 def test_a_gap_told_twice_leaves_every_requirement_open_that_it_names() -> None:
     twice = (Undone("the map", "no data"), Undone("the map", "no time", "R1"))
     (gap,) = ledger(told("a", not_done=twice)).gaps
-    assert (gap.reason, gap.requirement) == ("no data; no time", "R1")
+    assert (gap.reason, gap.requirements) == ("no data; no time", ("R1",))
 
 
 @pytest.mark.req("R128")
@@ -460,3 +461,68 @@ def test_a_person_can_be_doubted_as_a_source() -> None:
     said = [Said("evidence", "", "it rains", "kim"), Said("contest", "kim", "was not there")]
     (one,) = ledger(said=said).evidence
     assert one.contested == "was not there"
+
+
+@pytest.mark.req("R129")
+def test_a_contest_takes_down_no_verdict_that_does_not_lean_on_it() -> None:
+    seen = (Observation("sales fell", "north.csv", 0.9),)
+    other = (Observation("prices fell", "south.csv", 0.3, refutes=("grows",)),)
+    given_ = (
+        told("a", observed=seen, hypotheses={"grows": Trial("refuted")}),
+        told("b", observed=other),
+    )
+    for name, status in (("south.csv", "refuted"), ("north.csv", "refuted"), ("a", "refuted")):
+        said = [Said("contest", name, "no")]
+        found = ledger(*given_, said=said, grows="untested").hypotheses["grows"]
+        assert (found.status, found.stale) == (status, True), name
+    said = [Said("contest", name, "no") for name in ("south.csv", "north.csv")]
+    assert ledger(*given_, said=said, grows="untested").hypotheses["grows"].status == "inconclusive"
+
+
+@pytest.mark.req("R128", "R129")
+def test_how_sure_either_side_is_comes_from_what_stands_alone() -> None:
+    base = told("a", observed=(Observation("one", "a.csv, b.csv", 0.6),))
+    above = told("b", 1, observed=(Observation("two", "a", 0.6, ("wet",), ("dry",)),))
+    own = told("c", observed=(Observation("three", "c.csv", 0.3, ("wet",), ("dry",)),))
+    word = [Said("contest", "c.csv", "no")]
+    found = ledger(base, above, own, said=word, wet="untested", dry="untested").hypotheses
+    assert found["wet"].confidence_for == found["dry"].confidence_against == pytest.approx(0.6)
+    part = told("a", observed=(Observation("one", "a.csv", 0.6), Observation("more", "b.csv", 0.6)))
+    word = [Said("contest", "b.csv", "no")]
+    found = ledger(part, above, own, said=word, wet="untested", dry="untested").hypotheses
+    assert len(found["wet"].fallen_for) == len(found["dry"].fallen_against) == 1
+    assert found["wet"].confidence_for == found["dry"].confidence_against == pytest.approx(0.3)
+
+
+@pytest.mark.req("R129")
+@pytest.mark.parametrize(
+    ("contested", "status"),
+    [("h", "open"), ("b", "open"), ("r.csv", "resolved"), ("r.csv q.csv", "open"), ("a", "open")],
+)
+def test_what_a_contested_handoff_answers_is_open_again(contested: str, status: str) -> None:
+    """So it is if all that the handoff found fell, or stands on what did."""
+    asks = told("a", uncertainty="Is it wet?", observed=(Observation("rain", "sky.csv"),))
+    sources = ("a",) if contested == "a" else ("r.csv", "q.csv")
+    seen = tuple(Observation(f"puddles in {source}", source) for source in sources)
+    solves = told("b", 1, resolves=(asks.handoff.uncertainty,), observed=seen)
+    (before,) = ledger(asks, solves).uncertainties
+    assert (before.status, before.resolved_by) == ("resolved", "b")
+    names = [solves.id] if contested == "h" else contested.split()
+    said = [Said("contest", name, "no") for name in names]
+    (after,) = ledger(asks, solves, said=said).uncertainties
+    assert after.status == status
+    again = told("b", 1, place=9, resolves=(asks.handoff.uncertainty,))
+    (found,) = ledger(asks, again, said=[Said("contest", "b", "no", place=5)]).uncertainties
+    assert found.status == "resolved"
+
+
+@pytest.mark.req("R120")
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_gap_told_twice_is_critical_whichever_requirement_was_named_first(
+    *, turned: bool
+) -> None:
+    twice = (Undone("the map", "no data", "nice"), Undone("the map", "no time", "numbers"))
+    found = ledger(told("a", not_done=twice[::-1] if turned else twice))
+    assert {*found.gaps[0].requirements} == {"nice", "numbers"}
+    must = Premises(musts={"numbers": "sales with their source"})
+    assert [one.cause for one in triggers(found, must, Rules(gaps=0))] == ["gaps"]

@@ -43,6 +43,13 @@ SAME = [
     ("x = - 5", "x = -5"),
     ("12 Lakes froze in 2019", "12 Lakes froze, 2019"),
     ("RAIN fell", "rain fell"),
+    ("12 Stations!", "12 stations"),
+    ("* rain fell", "- rain fell"),
+    ("rain fell - often", "rain fell, often"),
+    ("p = m \N{MINUS SIGN} v", "p = m - v"),
+    ("the trend is biased in areas", "the trend is biased in area"),
+    ("the URLs in the log are stale", "URL in the log is stale"),
+    ("sales rose by 5 in spring", "Sales rose by 5, in spring"),
 ]
 
 TWO = [
@@ -105,6 +112,19 @@ TWO = [
     ("Die Maße stimmen", "Die Masse stimmen"),
     ("What has changed?", "Has it changed?"),
     ("What is in the tank?", "Is it in the tank?"),
+    ("p = m / v", "p = m * v"),
+    ("p = m - v", "p = m * v"),
+    ("p = m - v", "p = m v"),
+    ("p = m / v", "p = m v"),
+    ("A & B", "A | B"),
+    ("A & B", "A B"),
+    ("the size is given in GB", "the size is given in Gb"),
+    ("dose in mg", "dose in Mg"),
+    ("pressure in mbar", "pressure in Mbar"),
+    ("files per GB", "files per Gb"),
+    ("the pipe is 5 in wide", "the pipe is 5 wide"),
+    ("the news report is good", "the new report is good"),
+    ("Did William pay?", "Did Williams pay?"),
 ]
 
 

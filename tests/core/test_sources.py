@@ -51,6 +51,14 @@ SAME = [
     ("Smith, 2019", "smith 2019."),
     ("the report, p. 3", "the report (pp. 4-5)"),
     ("the register", "The register."),
+    ("https://x.org/a", "https://x.org/a (p. 3)"),
+    ("https://x.org/a", "https://x.org/a, p. 3"),
+    ("gauge.csv", "gauge.csv (row 3, column 5)"),
+    ("gauge.csv", "gauge.csv rows 3, 5 and 7"),
+    ("gauge.csv", "gauge.csv (cells A1:B12)"),
+    ("gauge.csv", "gauge.csv line 3 of 12"),
+    ("gauge.csv", "(gauge.csv, row 3)"),
+    ("the report, p. 3", "the report (pp. 12f.)"),
 ]
 OTHER = [
     ("Smith, 2019", "Jones, 2019"),
@@ -75,6 +83,8 @@ OTHER = [
     ("10.1000/xyz", "10.1000/xyy"),
     ("C++", "C"),
     ("12", "13"),
+    ("db.local:5432", "db.local:5433"),
+    ("db.local:5432", "db.local"),
 ]
 
 
@@ -109,6 +119,16 @@ LISTS = {
     "https://x.org/a; https://y.org/b": ("https://x.org/a", "https://y.org/b"),
     "Smith and Jones, 2019, a.csv": ("smith and jones 2019", "a.csv"),
     "gauge.csv, line 3; letter.txt": ("gauge.csv", "letter.txt"),
+    "x.csv row 3 and y.csv row 5": ("x.csv", "y.csv"),
+    "x.csv rows 3 and 5 and y.csv": ("x.csv", "y.csv"),
+    "a.csv table 1 and b.csv": ("a.csv", "b.csv"),
+    "a.csv line 3 vs b.csv": ("a.csv", "b.csv"),
+    "a.csv (row 3) vs. https://x.org/b (p. 4)": ("a.csv", "https://x.org/b"),
+    "a.csv row 3; b.csv:12": ("a.csv", "b.csv"),
+    "(x.csv, y.csv)": ("x.csv", "y.csv"),
+    "[x.csv; y.csv]": ("x.csv", "y.csv"),
+    "(x.csv), (y.csv)": ("x.csv", "y.csv"),
+    "{x.csv\ny.csv}": ("x.csv", "y.csv"),
     "2019": ("2019",),
     "...": ("...",),
     "": (),
@@ -147,6 +167,18 @@ WORDS = [
     "steps.search.output",
     "artifact:search",
     "search\N{ZERO WIDTH SPACE}",
+    "search (p. 3)",
+    "search (row 3)",
+    "search (line 3)",
+    "search, line 3",
+    "search p. 3",
+    "results of search (p. 2)",
+    "search:12",
+    "search#L3",
+    "search#L3-L9",
+    "(search, ID)",
+    "[search; ID]",
+    "the output of search and search's findings",
     "ID",
     "(ID)",
     "ID.",
@@ -179,6 +211,16 @@ def test_a_step_that_is_named_in_ordinary_words_bounds_what_stands_on_it(words: 
 MIXED = {
     "search and gauge": (("search",), ("gauge",)),
     "gauge.csv and search": (("search",), ("gauge.csv",)),
+    "output of search and gauge.csv": (("search",), ("gauge.csv",)),
+    "the register and the output of search": (("search",), ("the register",)),
+    "search (p. 3) and gauge.csv row 5": (("search",), ("gauge.csv",)),
+    "search and rescue teams": ((), ("search and rescue teams",)),
+    "search line 5": ((), ("search line 5",)),
+    "(search, gauge.csv)": (("search",), ("gauge.csv",)),
+    "search+": ((), ("search+",)),
+    "search++": ((), ("search++",)),
+    "search+two": (("search", "two"), ()),
+    "search + gauge": (("search",), ("gauge",)),
     "search, 2019": (("search",), ()),
     "the search of 2019": ((), ("the search of 2019",)),
     "search engines": ((), ("search engines",)),
@@ -212,6 +254,20 @@ def test_the_name_of_a_source_is_its_own(source: str) -> None:
 @given(st.from_regex(r"[a-z0-9_./:#() -]{1,20}", fullmatch=True))
 def test_a_plain_name_is_its_own(source: str) -> None:
     assert source_name(source_name(source)) == source_name(source)
+
+
+@pytest.mark.req("R128", "R129")
+@pytest.mark.parametrize("entry", ["c.csv, b.csv", "b.csv and c.csv", "(c.csv; ./b.csv)"])
+def test_a_list_is_contested_in_whatever_order_it_is_written(entry: str) -> None:
+    """Who names one of its sources alone is about another finding, and stays."""
+    seen = (Observation("x", "b.csv and c.csv"), Observation("y", "b.csv"))
+    found = ledger(told("s", observed=seen), said=[Said("contest", entry, "no")])
+    assert [one.contested for one in found.evidence] == ["no", ""]
+
+
+def test_the_name_of_a_list_reads_as_the_list() -> None:
+    assert source_name("b.csv & a.csv") == source_name("a.csv, b.csv") == "a.csv, b.csv"
+    assert source_name("row 3, a.csv") == "row 3, a.csv"
 
 
 def test_a_source_of_any_length_is_read_at_once() -> None:

@@ -26,9 +26,11 @@ from holdfast.cli.words import (
     take_back_option,
     that_counts,
 )
-from holdfast.core.above import stands_for
+from holdfast.core.above import stands_for, step_meant
+from holdfast.core.evidence import names_source
 from holdfast.core.ledger import Hypothesis, Ledger
 from holdfast.core.preview import Outlook
+from holdfast.core.questions import Uncertainty
 from holdfast.core.reasons import sentence
 from holdfast.core.said import Said
 from holdfast.core.views import usd
@@ -58,6 +60,7 @@ class Fall:
     steps: Sequence[StepId]
     ledger: Ledger
     before: Mapping[str, Standing]  # how hypotheses stood
+    reopened: Sequence[Uncertainty]  # questions whose answer falls
     stale: dict[StepId, tuple[str, ...]]
     ahead: Ahead | None
     way: Course | None
@@ -182,12 +185,14 @@ def _contested(here: Known, name: str) -> str:
     doubted = contests_in(here.said)
     if name in here.state.steps or name in doubted:
         return name
-    if any(name == one.source or own in one.sources for one in every):
+    if any(name == one.source or names_source(one, own) for one in every):
         return next((one for one in doubted if source_name(one) == own), name)
     texts = {one.id: one.finding for one in every}
     texts |= {one.id: one.handoff.attempted for one in ledger.handoffs}
     kind, near = "evidence, handoff, step or source", near_sources(ledger, name)
     hint = f"sources like it: {'; '.join(near)}" if near else "holdfast ledger evidence"
+    if step := step_meant(here.state.steps)(name):
+        hint = f"is the step '{step}' meant?"
     return that_counts(ledger, name, texts, kind, hint)
 
 
@@ -223,14 +228,20 @@ def _fall(here: Known, entry: str, steps: Sequence[StepId], because: str, *, dry
     ahead = None if way is None else gather(way.where, way.loaded, way.options, unsaid=unsaid)
     already = _doubted(here, entry)
     before = {name: one.status for name, one in here.ledger.hypotheses.items()}
+    reopened = _reopened(here.ledger, ledger)
     near = near_sources(ledger, entry) if _is_source(ledger, entry) else []
     text = _text(ledger, entry)
-    return Fall(entry, text, steps, ledger, before, stale, ahead, way, already, near)
+    return Fall(entry, text, steps, ledger, before, reopened, stale, ahead, way, already, near)
+
+
+def _reopened(before: Ledger, after: Ledger) -> list[Uncertainty]:
+    answered = {one.id for one in before.uncertainties if one.status == "resolved"}
+    return [one for one in after.uncertainties if one.id in answered and one.status != "resolved"]
 
 
 def _is_source(ledger: Ledger, entry: str) -> bool:
     own = source_name(entry)
-    return any(entry == one.source or own in one.sources for one in ledger.evidence)
+    return any(entry == one.source or names_source(one, own) for one in ledger.evidence)
 
 
 def _doubted(here: Known, entry: str) -> str:
@@ -281,6 +292,8 @@ def fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
         )
     for step_id in fall.stale:
         yield f"  step {step_id}: it was told of it"
+    for question in fall.reopened:
+        yield f"{question.status} again: {one_line(question.question)} · {question.id}"
     again = fall.again
     if fall.ahead is None or fall.way is None:
         yield "the plan cannot be read as it is now, so nobody can say what a run would check again"
@@ -315,6 +328,9 @@ def _fall_json(fall: Fall, because: str, *, dry_run: bool) -> dict[str, Json]:
         "hypotheses": {
             name: {"status": one.status, "was": fall.before[name]}
             for name, one in fall.hypotheses.items()
+        },
+        "uncertainties": {
+            one.id: {"status": one.status, "was": "resolved"} for one in fall.reopened
         },
         "again": [
             {"step": step, "decision": decision, "why": why} for step, decision, why in fall.again

@@ -8,7 +8,7 @@ from typing import TypeVar
 import click
 
 from holdfast.cli.place import Place
-from holdfast.engine.citations import Citations, absent, misnamed, misplaced
+from holdfast.engine.citations import Citations, absent, misnamed
 from holdfast.engine.handoffs import Checked, added_by_person, given_by_person
 from holdfast.engine.unkept import Hidden, check_told
 from holdfast.errors import UsageError
@@ -54,7 +54,7 @@ def _checked(store: Store, root: str, plan: Plan, step: Step) -> Checked:
         told, wrong = citations.checked(handoff, step.id)
         return told, [
             *misnamed(plan, told),
-            *misplaced(plan.steps, step.id, told),
+            *citations.misplaced(plan.steps, step.id, told),
             *absent(step, None, told, root),
             *wrong,
         ]

@@ -84,7 +84,14 @@ def ledger_schema() -> dict[str, Json]:
         handoff={"$ref": "#/$defs/handoff"},
     )
     artifact = _entry(standing=counts, artifact=_TEXT, ref=_TEXT)
-    gap = _entry(standing=counts, item=_TEXT, reason=_TEXT, requirement=_MAYBE, closed=_MAYBE)
+    gap = _entry(
+        standing=counts,
+        item=_TEXT,
+        reason=_TEXT,
+        requirement={"type": ["string", "null"], "description": "The first of 'requirements'."},
+        requirements=_TEXTS,
+        closed=_MAYBE,
+    )
     said = _open(word=_TEXT, entry=_MAYBE, text=_MAYBE, because=_MAYBE, by=_TEXT, at=_TIME)
     body = _open(
         schema={"const": LEDGER_SCHEMA},

@@ -67,6 +67,7 @@ _NAMES: Mapping[Part, str] = {
 }
 _GONE = "superseded"
 _A_PERSON = "a person"  # no step is called so
+_DIGITS = 9  # of a share that is worked out
 _FEW = 100  # ids that are written wherever they are meant
 PARTS: tuple[Part, ...] = tuple(_NAMES)
 
@@ -225,7 +226,7 @@ def rows_of(one: One, certain: Certain) -> Mapping[Part, Sequence[Row]]:
         "gaps": [
             Row(
                 g.id,
-                f"{one_line(g.item)}: {one_line(g.reason)}{_closed(g, gone)} · {g.id}",
+                f"{one_line(g.item)}: {one_line(g.reason)}{_left_open(g)}{_closed(g, gone)} · {g.id}",
                 [g.step],
             )
             for g in shown.gaps
@@ -313,6 +314,10 @@ def _answered(question: Uncertainty) -> str:
     return f"{question.status}{why}"
 
 
+def _left_open(gap: Gap) -> str:
+    return f" · for {', '.join(map(one_line, gap.requirements))}" if gap.requirements else ""
+
+
 def _closed(gap: Gap, gone: Gone) -> str:
     closed = f" · closed: {one_line(gap.closed)}" if gap.closed else ""
     return f"{closed} · {_GONE}" if gap.id in gone else closed
@@ -337,7 +342,7 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
                 "finding": one.finding,
                 "source": one.source or None,
                 "confidence": one.confidence,
-                "sure": certain.get(one.id),
+                "sure": _share(certain.get(one.id)),
                 "stands_on": [*_spelled(one.stands_on, found.found_by)],
                 "same_as": one.head if one.head != one.id else None,
                 "alike": one.alike if one.head != one.id else None,
@@ -387,7 +392,8 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
                 "standing": standing(one.id),
                 "item": one.item,
                 "reason": one.reason,
-                "requirement": one.requirement or None,
+                "requirement": next(iter(one.requirements), None),
+                "requirements": [*one.requirements],
                 "closed": one.closed or None,
             }
             for one in found.gaps
@@ -402,8 +408,8 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
                 "supporting": [*one.supporting],
                 "refuting": [*one.refuting],
                 "contested": [*one.fallen_for, *one.fallen_against],
-                "confidence_for": one.confidence_for,
-                "confidence_against": one.confidence_against,
+                "confidence_for": _share(one.confidence_for),
+                "confidence_against": _share(one.confidence_against),
                 "stale": one.stale,
             }
             for name, one in found.hypotheses.items()
@@ -413,6 +419,11 @@ def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
         "found_by": {name: [*ids] for name, ids in _named(found)},
         "stale": [*found.stale],
     }
+
+
+def _share(sure: float | None) -> float | None:
+    """A share without what rounding left of it: 0.3, not 0.30000000000000004."""
+    return None if sure is None else round(sure, _DIGITS)
 
 
 def _spelled(names: Iterable[str], found_by: FoundBy) -> Iterable[str]:

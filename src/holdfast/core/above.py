@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 
 from holdfast.model.plan import GATHER, Step, StepId
+from holdfast.model.sources import Meant
 
 Steps = Mapping[StepId, Step]
 Pair = tuple[StepId, str]  # a step, and a name that may be one above it
@@ -35,6 +37,23 @@ def _within(step: Step, name: str) -> list[StepId]:
     if not step.id.startswith(inside):
         return []
     return [need.step for need in step.needs if need.step.startswith(inside)]
+
+
+def step_meant(steps: Collection[str]) -> Meant:
+    """Which step a name means: that of the name, or the only one that it is in other capital letters."""
+
+    @cache
+    def in_small() -> dict[str, str]:
+        found: dict[str, str] = {}
+        for step in steps:
+            small = step.casefold()
+            found[small] = "" if small in found else step
+        return found
+
+    def meant(name: str) -> str:
+        return name if name in steps else in_small().get(name.casefold(), "")
+
+    return meant
 
 
 def lying_above(steps: Steps, pairs: Iterable[Pair]) -> set[Pair]:

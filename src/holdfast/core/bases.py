@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.core.above import Steps, lying_above, stands_for
+from holdfast.core.above import Steps, lying_above, stands_for, step_meant
 from holdfast.core.confidence import UNSAID
 from holdfast.core.told import Past, Told, findings
 from holdfast.model.handoff import Observation, is_entry
@@ -40,7 +40,7 @@ class Bases:
         self._then: dict[tuple[str, str, int], Names] = {}
         self._found: dict[tuple[str, int], Rows] = {}
         self._read: dict[str, Source] = {}
-        self._small: dict[str, str] | None = None  # steps by their names in small letters
+        self._step_meant = step_meant(steps or self._latest)
         for one in latest:
             self._latest[one.step] = one
             self._ids[one.step] = self._ids[one.id] = _observe(one, self.rows)
@@ -172,12 +172,7 @@ class Bases:
         """The entry or step that a name means, a step in other capital letters too, if it is the only one."""
         if self.is_named(name) or self._was_told(name):
             return name
-        if self._small is None:
-            self._small = {}
-            for step in self._steps or self._latest:
-                small = step.casefold()
-                self._small[small] = "" if small in self._small else step
-        return self._small.get(name.casefold(), "")
+        return self._step_meant(name)
 
     def _was_told(self, name: str) -> bool:
         return is_entry(name) and self._past.last(name) is not None

@@ -6,7 +6,7 @@ order is the order of worth:
     1  what the steps it needs recommend to do first
     2  what they attempted, changed and left undone
     3  how the hypotheses stand that the step tests
-    4  questions that are open, the latest raised first
+    4  questions that are open, the latest raised first, with how else they were put
     5  evidence of the steps it needs, then of those above them, nearest first; the surest first; of
        findings that say the same the surest alone, with how many there are and how else they put it;
        nothing that is contested
@@ -258,7 +258,9 @@ def _lines(ledger: Ledger, needs: Collection[StepId], tested: Collection[str]) -
     yield from _stand(ledger, tested)
     for question in reversed(ledger.uncertainties):
         if question.status != "resolved":
-            text = f"- {one_line(question.question)} ({question.status}) {question.id}"
+            asked = one_line(question.question)
+            others = _wordings(asked, question.same)
+            text = f"- {asked} ({question.status}){others} {question.id}"
             yield _Line("open", text, question.step, "open question")
     yield from _evidence(ledger, needs)
     for gap in ledger.gaps:
@@ -329,13 +331,14 @@ def _finding(one: Evidence, same: Sequence[Evidence], sure: float | None) -> str
     facts += [f"said {len(same)} times"] if len(same) > 1 else []
     facts += ["stands on what was contested"] if one.stale else []
     told = f" ({', '.join(facts)})" if facts else ""
-    return f"- {one_line(one.finding)}{told}{_wordings(one, same)} {one.id}"
+    finding = one_line(one.finding)
+    others = _wordings(finding, (other.finding for other in same))
+    return f"- {finding}{told}{others} {one.id}"
 
 
-def _wordings(one: Evidence, same: Sequence[Evidence]) -> str:
+def _wordings(one: str, same: Iterable[str]) -> str:
     """How others put what is taken for the same: whoever reads it sees if it is not."""
-    others = [*dict.fromkeys(one_line(other.finding) for other in same)]
-    others = [text for text in others if text != one_line(one.finding)]
+    others = [text for text in dict.fromkeys(map(one_line, same)) if text != one]
     more = f" and {len(others) - _WORDINGS} wordings more" if len(others) > _WORDINGS else ""
     quoted = ", ".join(f'"{text}"' for text in others[:_WORDINGS])
     return f", also put as {quoted}{more}" if quoted else ""

@@ -18,7 +18,7 @@ from holdfast.core.told import Told
 from holdfast.model.fixed import fixed
 from holdfast.model.handoff import Observation, entry_id
 from holdfast.model.plan import StepId
-from holdfast.model.sources import source_name
+from holdfast.model.sources import source_name, source_names
 
 
 @fixed
@@ -132,8 +132,17 @@ class _Contested:
         """Why evidence is contested, itself or a source of it."""
         if name in self.entries:
             return self.entries[name].text
-        plain = (one for one in (source, *sources) if not self._is_named(one))
+        if not self._sources:
+            return ""
+        plain = (one for one in (source, source_name(source), *sources) if not self._is_named(one))
         return next((self._sources[one].text for one in plain if one in self._sources), "")
+
+
+def names_source(one: Evidence, name: str) -> bool:
+    """Whether evidence is from the source of this name: one of its own, or the whole list of them."""
+    if name in one.sources:
+        return True
+    return len(source_names(one.source)) > 1 and name == source_name(one.source)
 
 
 def spread(said: Sequence[Said], steps: Steps) -> list[Said]:

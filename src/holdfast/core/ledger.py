@@ -6,7 +6,8 @@ a step ended, and in which order, changes nothing; times come from the journal a
 
     evidence        every finding, with its step, source and confidence; findings that say the same share
                     a head, and none is dropped
-    uncertainties   open -> testing -> resolved, as later handoffs say; raised again after that, open
+    uncertainties   open -> testing -> resolved, as later handoffs say; raised again after that, open;
+                    what a contested handoff says, or one whose findings all fell, answers nothing
     artifacts       what was changed, and where it is
     gaps            what was not done, and why
     hypotheses      how they stand: what all that tested them say, by a verdict or else by what they
@@ -17,7 +18,7 @@ a step ended, and in which order, changes nothing; times come from the journal a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -52,7 +53,7 @@ class Gap:
     step: StepId
     item: str
     reason: str
-    requirement: str = ""
+    requirements: tuple[str, ...] = ()  # those that it names
     closed: str = ""  # a person's word that it is closed
     serves: tuple[str, ...] = ()  # the requirements that its step serves
 
@@ -129,7 +130,9 @@ def folded(
     evidence, before, groups = evidence_of(bases, alike, said, superseded)
     beyond = (*(bases.gone[one.id][0] for one in before), *superseded)
     told_in_order = [(one.step, one.handoff) for one in latest]
-    uncertainties, unmatched = answered(told_in_order, alike, said)
+    doubted = _contested(latest, said)
+    void = _void(latest, evidence, doubted) if any(one.word == "contest" for one in said) else ()
+    uncertainties, unmatched = answered(told_in_order, alike, said, void)
     counting = weights((*evidence, *before), groups)
     stands = _hypotheses(
         latest, (evidence, before), bases, hypotheses or {}, said, silent or {}, counting
@@ -146,7 +149,7 @@ def folded(
         unmatched=unmatched,
         found_by=groups,
         past=before,
-        contested=_contested(latest, said),
+        contested=doubted,
     )
 
 
@@ -155,6 +158,16 @@ def _contested(latest: Iterable[Told], said: Iterable[Said]) -> dict[str, str]:
     words = {one.entry: one for one in said if one.word == "contest"}
     why = {one.id: doubt_of(words, one) for one in latest} if words else {}
     return {name: text for name, text in why.items() if text}
+
+
+def _void(
+    latest: Iterable[Told], evidence: Iterable[Evidence], doubted: Collection[str]
+) -> set[StepId]:
+    """The steps whose handoffs answer nothing any more: contested themselves, or all that they found fell."""
+    stands: dict[str, bool] = {}
+    for one in evidence:
+        stands[one.handoff] = stands.get(one.handoff, False) or not _fell(one)
+    return {one.step for one in latest if one.id in doubted or not stands.get(one.id, True)}
 
 
 def _latest(told: Iterable[Told]) -> tuple[tuple[Told, ...], tuple[Told, ...]]:
@@ -188,7 +201,8 @@ def _gaps(latest: Sequence[Told], said: Sequence[Said]) -> tuple[Gap, ...]:
     for one in latest:
         for gap in one.handoff.not_done:
             name = entry_id("g", one.step, gap.item)
-            new = Gap(name, one.step, gap.item, gap.reason, gap.requirement, "", one.serves)
+            named = (gap.requirement,) if gap.requirement else ()
+            new = Gap(name, one.step, gap.item, gap.reason, named, "", one.serves)
             found[name] = _both(found[name], new) if name in found else new
     for word in said:
         if word.word == "gap":
@@ -202,13 +216,8 @@ def _gaps(latest: Sequence[Told], said: Sequence[Said]) -> tuple[Gap, ...]:
 def _both(one: Gap, other: Gap) -> Gap:
     """A gap that a step told twice: all its reasons, and all requirements that it leaves open."""
     reasons = dict.fromkeys([one.reason, other.reason])
-    named = [name for name in (one.requirement, other.requirement) if name]
-    return replace(
-        one,
-        reason="; ".join(reasons),
-        requirement=named[0] if named else "",
-        serves=tuple(dict.fromkeys([*one.serves, *named[1:]])),
-    )
+    named = dict.fromkeys([*one.requirements, *other.requirements])
+    return replace(one, reason="; ".join(reasons), requirements=tuple(named))
 
 
 class _Heard(NamedTuple):
@@ -335,17 +344,19 @@ def _stands(
     every = [known[one] for side in heard.sides.values() for one in side]
     whole = {one.id for one in every if not _fell(one)}
     pro, contra = heard.sides.get("supported", {}), heard.sides.get("refuted", {})
+    supporting = tuple(one for one in pro if one in whole)
+    refuting = tuple(one for one in contra if one in whole)
     return Hypothesis(
         id=name,
         status=_verdict(heard, planned, known),
         tested_by=tested_by,
         evidence_steps=tuple(dict.fromkeys(heard.steps)),
-        supporting=tuple(one for one in pro if one in whole),
-        refuting=tuple(one for one in contra if one in whole),
+        supporting=supporting,
+        refuting=refuting,
         fallen_for=tuple(one for one in pro if one not in whole),
         fallen_against=tuple(one for one in contra if one not in whole),
-        confidence_for=together(pro, counting),
-        confidence_against=together(contra, counting),
+        confidence_for=together(supporting, counting),
+        confidence_against=together(refuting, counting),
         stale=bool(heard.doubted) or any(map(_fell, every)),
     )
 
@@ -353,8 +364,8 @@ def _stands(
 def _verdict(heard: _Heard, planned: Standing, known: Mapping[str, Evidence]) -> Standing:
     """What all that tested a hypothesis say together, in whatever order they did.
 
-    Who gives no verdict speaks by the findings, and without any is inconclusive. A side whose every finding
-    fell decides nothing until it is checked again.
+    Who gives no verdict speaks by the findings, and without any is inconclusive. Findings that all fell leave
+    that behind until it is checked again, but take down no verdict that leans on something else.
     """
     given = set(heard.verdicts.values())
     for side, ids in heard.sides.items():
@@ -362,7 +373,6 @@ def _verdict(heard: _Heard, planned: Standing, known: Mapping[str, Evidence]) ->
         if any(one.step not in heard.verdicts for one in standing):
             given.add(side)
         if ids and not standing:
-            given -= {side}
             given.add("inconclusive")
     if not given and heard.tested_by:
         return "inconclusive"

@@ -2,7 +2,8 @@
 
 Two texts are one if nothing differs but what says nothing: capital letters, punctuation, words like `the` and
 `in`, the `s` of a plural, "sample of the river" for "river sample". Capital letters of a unit say something,
-and so do the `s` of an acronym and a sign before a number. Any other word that one of them has and the other
+and so do the `s` of an acronym or of a name inside a sentence, and a sign before a number or between words of
+a formula. Any other word that one of them has and the other
 has not makes two of them, and so does another order: "5 of 7 failed" and "6 of 7 failed",
 "compression is on" and "compression is off", "5 mW" and "5 MW", "wolves eat deer" and "deer eat wolves" are
 two each. So a line may stand twice that a reader would have taken for one; hardly ever does a text stand for
@@ -20,11 +21,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from unicodedata import normalize
 
 LONG = 1_000  # letters that are compared; of longer texts words are counted
 Alike = Callable[[str, str], float]  # from 0 to 1
+_Kind = Literal["number", "capital", ""]  # a mere number, a word with capital letters, or any other
 
 _COMPARED = re.compile(r"([=!<>]=|[<>=≤≥≠])")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])['\N{RIGHT SINGLE QUOTATION MARK}](?=[^\W\d_])")
@@ -43,17 +45,23 @@ _STOPS = re.compile(
     "[\u3001\u3002\u3008-\u3011\u3014-\u301f\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f]"
 )
 _SIGNS = frozenset("<>=≤≥≠≈~!±+-×÷*/^%‰°")  # of a formula
-_DASHES = frozenset("-–—*•/|&,.;:")
+_DASHES = frozenset("-–—−*•/|&,.;:")
 _OF = "of"
 _MINUS = {"–": "-", "—": "-", "−": "-"}
 _BEFORE_NUMBER = frozenset("-–—−/*:")  # a sign of its own, if a number follows
+_BETWEEN_WORDS = frozenset("*/|&−")  # and one of its own, if it has words on both sides
+_ALONE = _BEFORE_NUMBER | _BETWEEN_WORDS
 _UNIT = 3  # letters at the most of a word behind a number that is its unit
 _WRITTEN_UNIT = 5  # and of one with a capital letter
+_BEFORE_UNIT = frozenset({"in", "per"})
+_EXTENTS = frozenset({"wide", "long", "deep", "high", "thick", "tall", "across"})  # told in inches
+_STOPS_BEFORE = (".", "!", "?", ":", ";")  # a capital letter behind them makes no name
 _NOTHING_WORDS = "a an the in at is are be it its this that there as also do does"
 _SAYS_NOTHING = frozenset(_NOTHING_WORDS.split())
 _NAME_WORDS = "us who may no or so to up me on am"  # in capital letters: the country, not we
 _SHOUTED = _SAYS_NOTHING | frozenset(_NAME_WORDS.split())
 _VOWELS = frozenset("aeiouy")
+_NO_PLURALS = frozenset({"news", "goods", "customs"})
 _EMPTY_WORDS = """
     about also because been both could does each from have into just made many most much only other
     over said same should some such than that their them then there these they this those through
@@ -188,7 +196,8 @@ def _composed(text: str) -> str:
 
 def _chunks(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """What stands together in a text: the words that it says, and the whole without the marks around it."""
-    if _COMPARED.search(text):
+    is_formula = _COMPARED.search(text) is not None
+    if is_formula:
         text = _COMPARED.sub(r" \1 ", text)
     if "'" in text or _CURLED[1] in text:
         text = _APOSTROPHE.sub("", _OWNER.sub("", text))
@@ -196,42 +205,66 @@ def _chunks(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
         text = f"a {text[2:]}"
     is_behind_number = False
     chunks = text.split()
-    last = len(chunks) - 1
     for place, chunk in enumerate(chunks):
-        words, word, is_number = _read(chunk)
-        if is_behind_number and _is_unit(words, word, is_last=place == last):
+        words, word, kind = _read(chunk)
+        if is_behind_number and _is_unit(words, word, chunks[place + 1 : place + 2]):
             words = (word,)  # capital letters of a unit say something: mW, MW
-        elif not words and chunk in _BEFORE_NUMBER and place < last and _read(chunks[place + 1])[2]:
-            words = (_MINUS.get(chunk, chunk),)
+        elif kind == "capital":
+            words = _capital(
+                words, word, chunks[place - 1] if place and not is_behind_number else ""
+            )
+        elif not words and chunk in _ALONE:
+            words = _sign(chunks, place, is_formula=is_formula)
         yield words, word
-        is_behind_number = is_number
+        is_behind_number = kind == "number"
 
 
-def _is_unit(words: tuple[str, ...], word: str, *, is_last: bool) -> bool:
-    """Whether a word behind a number is its unit; `in` is inches only where nothing follows."""
+def _is_unit(words: tuple[str, ...], word: str, behind: Sequence[str]) -> bool:
+    """Whether a word behind a number is its unit; `in` is inches where nothing follows, or how wide it is."""
     if not word.isalpha():
         return False
     if not words:
-        return is_last
+        return not behind or _read(behind[0])[1] in _EXTENTS
     return len(word) <= (_UNIT if word.islower() else _WRITTEN_UNIT)
 
 
+def _capital(words: tuple[str, ...], word: str, before: str) -> tuple[str, ...]:
+    """A word with a capital letter: behind `in` perhaps a unit, inside a sentence a name; no plural."""
+    if _bare(before).lower() in _BEFORE_UNIT and len(word) <= _WRITTEN_UNIT:
+        return (word,)
+    is_inside = before and not before.endswith(_STOPS_BEFORE)
+    return (word.lower(),) if is_inside and word[1:].islower() else words
+
+
+def _sign(chunks: Sequence[str], place: int, *, is_formula: bool) -> tuple[str, ...]:
+    """A sign that stands alone; at either end it says nothing, as in a list, but before a number it does."""
+    chunk, behind = chunks[place], chunks[place + 1 : place + 2]
+    if not behind:
+        return ()
+    is_between = place > 0 and (chunk in _BETWEEN_WORDS or (is_formula and chunk == "-"))
+    is_before = chunk in _BEFORE_NUMBER and _read(behind[0])[2] == "number"
+    return (_MINUS.get(chunk, chunk),) if is_between or is_before else ()
+
+
 @lru_cache(maxsize=65_536)
-def _read(chunk: str) -> tuple[tuple[str, ...], str, bool]:
-    """The words that stand together, without the marks around them; and whether that is a mere number."""
+def _read(chunk: str) -> tuple[tuple[str, ...], str, _Kind]:
+    """The words that stand together, without the marks around them; and what kind of word it is."""
     word = _bare(chunk)
     found = _NUMBER.fullmatch(word)
     if found is not None:
-        return tuple(filter(None, found.groups())), word, not found[3]
+        return tuple(filter(None, found.groups())), word, "" if found[3] else "number"
     if _DASHES.issuperset(word):
-        return (), word, False
+        return (), word, ""
     plain = word.lower()  # not casefold: Maße are not Masse
     if word.isupper():
-        is_name = len(word) == 1 or plain in _SHOUTED
-        return (word if is_name else plain,), word, False  # the S of HTTPS is no plural
+        if len(word) == 1 or plain in _SHOUTED:
+            return (word,), word, ""
+        return (plain,), word, "capital"  # the S of HTTPS is no plural
     if plain != word and (word[0].islower() or "/" in word):
-        return (word,), word, False  # mW, kWh, Mb/s: capital letters that say something
-    return (() if plain in _SAYS_NOTHING else (_singular(plain),)), word, False
+        return (word,), word, ""  # mW, kWh, Mb/s: capital letters that say something
+    if plain in _SAYS_NOTHING:
+        return (), word, ""
+    return (_singular(plain),), word, "capital" if plain != word and word.isalpha() else ""
 
 
 def _bare(chunk: str) -> str:
@@ -246,6 +279,8 @@ def _bare(chunk: str) -> str:
 def _singular(word: str) -> str:
     """A word without the `s` of a plural; names with signs or digits in them have none, nor has https."""
     if len(word) <= 3 or word[-1] != "s" or not word.isalpha():  # noqa: PLR2004 - as in gas
+        return word
+    if word in _NO_PLURALS:
         return word
     if word.endswith(("ss", "us", "is")) or (word.isascii() and _VOWELS.isdisjoint(word)):
         return word

@@ -3,7 +3,7 @@
 Questions in nearly the same words are one, with everyone who raised it; each keeps its own id, by which it is
 found and kept apart. A handoff takes up and resolves a question by its id or by its words; what people say
 comes after all handoffs, in the order in which they said it. What a handoff says of its own question counts
-as well: it is raised first, and then taken up or resolved.
+as well: it is raised first, and then taken up or resolved. One that fell still asks, and answers nothing.
 """
 
 from __future__ import annotations
@@ -49,11 +49,14 @@ class Uncertainty:
 
 
 def answered(
-    told: Sequence[tuple[StepId, Handoff]], alike: Alike, said: Sequence[Said]
+    told: Sequence[tuple[StepId, Handoff]],
+    alike: Alike,
+    said: Sequence[Said],
+    void: Collection[StepId] = (),
 ) -> tuple[tuple[Uncertainty, ...], tuple[Unmatched, ...]]:
     """Every question once, as it stands after the last handoff and the last word of a person.
 
-    Beside them what handoffs name as a question that nobody raised.
+    Beside them what handoffs name as a question that nobody raised. What `void` steps say answers nothing.
     """
     own = [one for one in said if one.word == "uncertainty"]
     raised = [(step, handoff.uncertainty) for step, handoff in told if handoff.uncertainty]
@@ -61,7 +64,8 @@ def answered(
     for step, handoff in told:
         if handoff.uncertainty:
             questions.ask(step, handoff.uncertainty)
-        questions.move(step, handoff)
+        if step not in void:
+            questions.move(step, handoff)
     for one in said:
         if one.word == "uncertainty":
             questions.ask(PERSON, one.text)

@@ -32,8 +32,14 @@ from holdfast.model.plan import StepId
 
 Cause = Literal["assumption", "gaps", "hypothesis", "request"]
 _ASKS = "need to replan"
+_FILLING = """
+    a an the any real strict urgent further longer i we you they one it there that if whether will would shall
+    should may might do does is are be am think thinks believe believes see sees feel feels say says expect
+    expects really now yet still currently sure certain clear convinced
+"""  # what may stand between a denial and what it denies
 _DENIES = re.compile(
-    rf"(?:\b(?:no|not|never|without)|n['\u2019]t)\s+(?:\w+\s+){{0,2}}{_ASKS}", re.IGNORECASE
+    r"(?:\b(?:no|not|never|without|nobody|none|neither|nor|hardly)|n['\u2019]t)"
+    rf" (?:(?:{'|'.join(_FILLING.split())}) ){{0,4}}{_ASKS}"
 )
 _NAMED = 5  # gaps that are called by name
 _DOUBTS = frozenset({"uncertainty", "evidence"})  # words of people that may doubt what is known
@@ -118,7 +124,7 @@ def may_matter_besides(
 
 def _asks(question: str) -> bool:
     """Whether a question says that another plan is needed, and not that none is."""
-    said = question.casefold()
+    said = " ".join(question.casefold().split())
     return said.count(_ASKS) > len(_DENIES.findall(said))
 
 
@@ -170,8 +176,8 @@ def _is_critical(gap: Gap, premises: Premises) -> bool:
 
     It says so by the words of one, or by its id at the beginning; an id may be a word like any other.
     """
-    if gap.requirement:
-        return gap.requirement in premises.musts
+    if gap.requirements:
+        return any(name in premises.musts for name in gap.requirements)
     if any(name in premises.musts for name in gap.serves):
         return True
     if gap.item.partition(":")[0].strip() in premises.musts:

@@ -146,7 +146,7 @@ def words_about(said: Sequence[Said], shown: Ledger, steps: Collection[StepId] =
     """
     names = {*steps, *entries_of(shown), *(one.id for one in shown.superseded)}
     for one in shown.evidence:
-        names |= {one.handoff, one.step, one.source, *one.sources}
+        names |= {one.handoff, one.step, one.source, source_name(one.source), *one.sources}
     names |= {told.step for told in (*shown.handoffs, *shown.superseded)}
     return [word for word in said if not names.isdisjoint(_about(word))]
 

@@ -243,7 +243,8 @@ def off_all_pages(handoffs: Handoffs, said: Sequence[Said], steps: Collection[St
         for seen in one.handoff.observed:
             name = entry_id("e", one.step, seen.finding, seen.source)
             is_doubted = not doubts.isdisjoint((name, one.id, seen.source))
-            if is_doubted or not sources.isdisjoint(source_names(seen.source)):
+            named = (source_name(seen.source), *source_names(seen.source))
+            if is_doubted or not sources.isdisjoint(named):
                 entries.add(name)
                 summed.add(one.id)
     return Quoted(frozenset(entries), frozenset(summed))

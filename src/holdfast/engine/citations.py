@@ -7,7 +7,8 @@ came first is a matter of time, and no ledger hangs on time. An id that is short
 spelled out, so that what is told later cannot change what it means. What is resolved or tested is such a
 question, by its id or in nearly its words. What is referred to is an entry of any kind, or a step above or of
 an earlier run. A source in plain words, a path or an address is not looked up:
-the journal cannot know whether the world has it. One that names a step is: that lies above. What is changed
+the journal cannot know whether the world has it. One that names a step is, as the ledger reads it: that lies
+above. So does a step on which a verdict leans; else that is an entry, and no words. What is changed
 is: a file is one that the step made or declares, or that lies in the project. A hypothesis or a requirement
 is one of the plan, if that has any.
 """
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 
-from holdfast.core.above import Steps, lying_above
+from holdfast.core.above import Steps, lying_above, step_meant
 from holdfast.core.briefing import ids_on
 from holdfast.core.likeness import fits, nearest, spelled
 from holdfast.core.said import PERSON
@@ -30,7 +31,7 @@ from holdfast.model.expression import texts_in
 from holdfast.model.glob import PRIVATE
 from holdfast.model.handoff import Handoff, as_id, entry_id, is_question, renamed
 from holdfast.model.plan import Plan, RunId, Step, StepId
-from holdfast.model.sources import listed_in, written_ids
+from holdfast.model.sources import Meant, listed_in, read_source, written_ids
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Candidate, Store
 
@@ -38,7 +39,9 @@ Above = Callable[[StepId], Iterable[StepId]]  # the steps that come before one
 Entries = dict[str, str]  # by id; of a question its words
 _ENTRY = re.compile("[ehu]-[0-9a-f]{12}", re.IGNORECASE)
 _SHORTENED = re.compile("[ehu]-[0-9a-f]{4,11}", re.IGNORECASE)
-_SHOWN = re.compile("^- (.*) \\((?:open|testing)\\) (u-[0-9a-f]{12})$", re.MULTILINE)
+_SHOWN = re.compile(
+    r"^- (.*?) \((?:open|testing)\)(?:, also put as .*)? (u-[0-9a-f]{12})$", re.MULTILINE
+)
 _QUESTIONS = ("resolves", "testing")  # what names questions and nothing else
 _LOOKED_UP = (*_QUESTIONS, "refers_to")  # what names nothing in the world
 _NEAREST = 3  # questions that a refusal names
@@ -71,6 +74,8 @@ class Citations:
         self._known: Entries = {}
         self._beside: dict[StepId, Entries] = {}  # told in this run
         self._told = self._said = 0
+        self._steps: Steps = {}  # and what names mean among them: they are many, and told of often
+        self._meant = step_meant(self._steps)
 
     def checked(
         self,
@@ -91,6 +96,12 @@ class Citations:
             if not self._store.has(Digest(digest)) and digest not in own()
         ]
         return (renamed(handoff, whole) if whole else handoff), wrong
+
+    def misplaced(self, steps: Steps, step: StepId, handoff: Handoff) -> list[str]:
+        """Steps that a handoff stands on and that are not above it, and what is nothing it could stand on."""
+        if self._steps is not steps:
+            self._steps, self._meant = steps, step_meant(steps)
+        return [*misplaced(steps, self._meant, step, handoff)]
 
     def _looked_up(
         self,
@@ -159,9 +170,8 @@ class _Told:
             return "", f"which may be {', '.join(sorted(begins)[:_NEAREST])}; say more of the id"
         if is_asked:
             return "", f"which nobody told; {self._near('')}"
-        is_free = (
-            _SHORTENED.fullmatch(name) and place != "refers_to"
-        )  # a name in the world, perhaps
+        is_referred = place == "refers_to" or place.startswith("hypotheses.")
+        is_free = _SHORTENED.fullmatch(name) and not is_referred  # a name in the world, perhaps
         return "", "" if is_free else "which nobody told"
 
     def _near(self, name: str) -> str:
@@ -254,24 +264,38 @@ def misnamed(plan: Plan, handoff: Handoff) -> Iterator[str]:
                 yield _unlike(place, gap.requirement, "requirement", requirements)
 
 
-def misplaced(steps: Steps, step: StepId, handoff: Handoff) -> Iterator[str]:
-    """Steps that a handoff names as a source and that are not above it: it was told nothing of them."""
+def misplaced(steps: Steps, meant: Meant, step: StepId, handoff: Handoff) -> Iterator[str]:
+    """Steps that a handoff stands on and that are not above it: it was told nothing of them.
 
-    def is_name(name: str) -> bool:
-        return name in steps or _is_id(name)
+    A source may be something else in the world, what a verdict leans on may not.
+    """
 
-    named = [
-        (number, name)
+    def named(name: str) -> str:
+        return meant(name) or (name if _is_id(name) else "")
+
+    found = [
+        (f"observed[{number}].source", name)
         for number, one in enumerate(handoff.observed)
-        for name in listed_in(one.source, is_name)
+        for name in read_source(one.source, named).names
         if name in steps and name != step
     ]
-    above = lying_above(steps, ((step, name) for _, name in named))
-    for number, name in named:
-        if (step, name) not in above:
+    found += [
+        (f"hypotheses.{key}.evidence", name)
+        for key, trial in handoff.hypotheses.items()
+        for name in trial.evidence
+        if name != step and not _is_id(name)
+    ]
+    above = lying_above(steps, ((step, name) for _, name in found))
+    for place, name in found:
+        if name not in steps:
+            ask = f"; is '{meant(name)}' meant?" if meant(name) else ""
+            words = f"'{cut(one_line(name), _WIDTH)}', which is neither an entry nor a step above"
+            yield f"'{place}' names {words} '{step}'{ask}"
+        elif (step, name) not in above:
+            say = ", or say in other words what is meant" if place.endswith(".source") else ""
             yield (
-                f"'observed[{number}].source' names the step '{name}', which is not above '{step}';"
-                " name what it told by its id, or say in other words what is meant"
+                f"'{place}' names the step '{name}', which is not above '{step}';"
+                f" name what it told by its id{say}"
             )
 
 

@@ -13,7 +13,7 @@ from holdfast.core.moves import INTERRUPTED
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
 from holdfast.engine.calls import Switchboard
-from holdfast.engine.citations import Citations, absent, digests_of, misnamed, misplaced
+from holdfast.engine.citations import Citations, absent, digests_of, misnamed
 from holdfast.engine.finish import Finisher
 from holdfast.engine.grow import NOTHING, Steps
 from holdfast.engine.growth import Growth
@@ -182,7 +182,7 @@ class Crew:
         told, wrong = self._citations.checked(handoff, started.step, page, digests_of(made))
         return told, [
             *misnamed(plan, told),
-            *misplaced(plan.steps, started.step, told),
+            *self._citations.misplaced(plan.steps, started.step, told),
             *absent(plan.steps[started.step], made, told, self._world.root),
             *wrong,
         ]

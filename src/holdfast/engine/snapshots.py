@@ -36,7 +36,7 @@ from holdfast.ports import Store
 
 LEAST = 1_000  # handoffs and findings that are worth a file
 _FOLDER = "ledgers"
-_FORM = 6  # of the rows, and of the rules by which a ledger is folded
+_FORM = 7  # of the rows, and of the rules by which a ledger is folded
 T = TypeVar("T")
 _Row = Sequence[Json]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from holdfast.core.above import stands_for
-from holdfast.core.evidence import Evidence
+from holdfast.core.evidence import Evidence, names_source
 from holdfast.core.ledger import Ledger
 from holdfast.core.said import Said, upheld
 from holdfast.core.state import State
@@ -122,7 +122,7 @@ def steps_behind(ledger: Ledger, state: State, entry: str) -> tuple[StepId, ...]
 
 
 def _is_about(entry: str, one: Evidence) -> bool:
-    is_about = entry in (one.id, one.handoff, one.source) or source_name(entry) in one.sources
+    is_about = entry in (one.id, one.handoff, one.source) or names_source(one, source_name(entry))
     return is_about and entry not in one.stands_on
 
 

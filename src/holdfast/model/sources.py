@@ -1,15 +1,17 @@
 """What the source of a finding names: entries and steps, and sources in the world.
 
 A source is read part by part, with commas, semicolons or line breaks between them, none of which parts an
-address. A part that names an entry or a step stands for that, in marks and in the words that people put
-before it too: `search`, (search), "from step Search", "handoff of search", "search's output", "as told in
-e-1f3c…". Any other is a source in the world. One source may be written in many ways, and `source_name` gives
+address; marks around the whole are no part of it. A part that names an entry or a step stands for that, in
+marks, with a place in it and in the words that people put before it too: `search`, (search), "search (p. 3)",
+"from step Search", "handoff of search", "search's output", "as told in e-1f3c…". Any other is a source in the
+world. One source may be written in many ways, and `source_name` gives
 all of them one name, by which it counts once and is contested:
 
     letters      composed as Unicode says, small, without those that nobody sees; one blank for several
     marks        around it, a stop behind it, `source:`, `see` and `from` before it
-    a file       without `file:`, `./` and `x/..`, and without the place in it: gauge.csv#L3, :12, (row 3)
-    an address   scheme and host in small letters, the rest as it is; without `#…` and the last slash
+    a file       without `file:`, `./` and `x/..`, and without the place in it: gauge.csv#L3, :12, (row 3);
+                 a place is numbers and ranges of them, and a file behind it is another source
+    an address   scheme and host in small letters, the rest as it is; without `#…`, (p. 3) and the last slash
     a year       or another mere number belongs to what stands before it: Smith, 2019 and Smith (2019)
 
 What differs in anything else is two: /data/gauge.csv is not gauge.csv, nor is http:// the same as https://.
@@ -36,13 +38,14 @@ _LONGEST = 1_000  # letters of a part that is more than prose
 _ROUNDS = 8
 _SIMPLE = re.compile(r"(?:[a-z0-9_-]+/)*[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|[a-z0-9]+(?: [a-z0-9]+)+")
 _NAME = re.compile(
-    r"(?:\[[^\[\]]*\]|[^\s,;&+\[])+"
-)  # what stands in brackets belongs to the id of an item
+    r"(?:\[[^\[\]]*\]|[^\s,;&+\[]|[&+](?![^\s,;&+]))+"
+)  # what stands in brackets belongs to the id of an item, and C++ is one name
 _BETWEEN = re.compile(r"[\s,;&+]")
-_BESIDE = frozenset({"and", "step", "steps"})  # words between names, or before them
+_BESIDE = frozenset({"and", "&", "+", "step", "steps"})  # words between names, or before them
 _LISTS = re.compile(r"[,;\n]")
-_PART = re.compile(rf"(?:\[[^\[\]]*\]|{_SCHEME}(?:[^\s,;]|[,;](?!\s|\Z|{_SCHEME}))+|[^,;\n])+")
-_AND = re.compile(r"\s+(?:and|&|\+)\s+", re.IGNORECASE)
+_AND = re.compile(
+    r"\s+(?:and|&|\+|vs\.?|versus)\s+(?!\d[\d.:\u2013-]*(?:\s|\Z))", re.IGNORECASE
+)  # rows 3 and 5 are one place
 
 HYPHENS = {0x2010: "-", 0x2011: "-"}  # that look like the plain one
 _AROUND = frozenset(
@@ -55,6 +58,7 @@ _LEAD = re.compile(
 )
 _THINGS = ("handoff", "output", "artifact", "evidence", "finding", "result")
 _TOLD = rf"(?:{'|'.join(_THINGS)})s?"
+_MAY_HAVE = ("e-", "h-", " and ", " vs ", " versus ", " row", " p", " cell")
 _HEADS = (*_THINGS, "step", "the ", "see ", "from ", "according ", "as ")
 _TAILS = (" step", *(f".{one}{end}" for one in _THINGS for end in ("", "s")))
 _BEFORE_STEP = re.compile(
@@ -66,16 +70,34 @@ _BEHIND_STEP = re.compile(rf"(?:['\u2019]s?\s+{_TOLD}|\.{_TOLD}|\s+step|/)\Z", r
 
 _FILE = r"[^\s/]*\.[A-Za-z][A-Za-z0-9]{0,7}"
 _IS_FILE = re.compile(rf"(?:\S*/)?{_FILE}")
-_AT = r"\.?\s*[A-Z]{0,3}\d[\w.,:\s\u2013-]{0,40}"
-_PAGE = rf"(?:rows?|pages?|pp?|cells?){_AT}"
-_SPOT = rf"(?:rows?|lines?|pages?|pp?|cells?|columns?|cols?|sheets?|tables?|figures?|figs?){_AT}"
+_ENDS_HOST = "".join(rf"(?<!\.{one})" for one in ("local", "internal", "lan", "com", "net", "io"))
+_NUMBER = r"[A-Z]{0,3}\d{1,9}(?:\.\d{1,9}){0,5}[A-Z]{0,2}\.?"
+_UP_TO = r"(?:\s*[-\u2013:,/&]\s*|\s+(?:and|to|of|through)\s+)"
+_NUMBERS = rf"{_NUMBER}(?:{_UP_TO}{_NUMBER}){{0,20}}"
+_PAGES = rf"(?:rows?|pages?|pp?|cells?)\.?\s*{_NUMBERS}"
+_SPOT = (
+    r"(?:rows?|lines?|pages?|pp?|cells?|columns?|cols?|sheets?|tables?|figures?|figs?)"
+    rf"\.?\s*{_NUMBERS}"
+)
+_SPOTS = rf"{_SPOT}(?:(?:\s*[,;]\s*|\s+(?:(?:of|in)\s+)?){_SPOT}){{0,3}}"
+_MARK = r"#[A-Za-z][\w=.,:-]*"  # gauge.csv#L3
+_LINE = r":\d+(?:[-:,]\d+)*"  # gauge.csv:12
 _IN_FILE = re.compile(
-    rf"((?:.*[\s/])?{_FILE})(?:#[A-Za-z][\w=.,:-]*|:\d+(?:[-:,]\d+)*|\s*\({_SPOT}\)|\s+{_SPOT})",
+    rf"((?:.*[\s/])?{_FILE})(?:{_MARK}|{_ENDS_HOST}{_LINE}|\s*\({_SPOTS}\)|\s+{_SPOTS})",
     re.IGNORECASE | re.DOTALL,
 )
-_ON_PAGE = re.compile(rf"(.*\S)\s*\({_PAGE}\)", re.IGNORECASE | re.DOTALL)
-_IS_PAGE = re.compile(rf"\(?{_PAGE}\)?", re.IGNORECASE)
-_IS_SPOT = re.compile(rf"\(?{_SPOT}\)?", re.IGNORECASE)
+_IN_ADDRESS = re.compile(rf"({_SCHEME}\S+?)(?:\s*\({_SPOTS}\)|\s+{_SPOTS})", re.IGNORECASE)
+_IN_STEP = re.compile(
+    rf"(.*\S)(?:{_MARK}|{_LINE}|\s*\({_SPOTS}\)|\s+{_PAGES})", re.IGNORECASE | re.DOTALL
+)  # a step may be called like what has lines: metro line 5
+_ON_PAGE = re.compile(rf"(.*\S)\s*\({_PAGES}\)", re.IGNORECASE | re.DOTALL)
+_IS_PAGE = re.compile(rf"\(?{_PAGES}\)?", re.IGNORECASE)
+_IS_SPOT = re.compile(rf"\(?{_SPOTS}\)?", re.IGNORECASE)
+_ARE_NUMBERS = re.compile(_NUMBERS, re.IGNORECASE)
+_PART = re.compile(
+    rf"(?:\[[^\[\]]*\]|\({_SPOTS}\)|{_SCHEME}(?:[^\s,;]|[,;](?!\s|\Z|{_SCHEME}))+|[^,;\n])+",
+    re.IGNORECASE,
+)
 _IS_NUMBER = re.compile(r"\(?\d[\d\s./\u2013-]{0,20}[a-z]?\)?")
 _YEAR = re.compile(r"\((\d{4}[a-z]?)\)")
 _LOCAL = re.compile(r"file:(?://(?:localhost(?=/))?)?\s*", re.IGNORECASE)
@@ -98,7 +120,7 @@ def read_source(source: str, meant: Meant) -> Source:
         return Source((), (source,))
     names: dict[str, None] = {}
     plain: list[str] = []
-    for part in parts_of(source):
+    for part in parts_of(_inside(source.strip())):
         for piece in _pieces(part, meant):
             if found := _named(piece, meant):
                 names.update(dict.fromkeys(found))
@@ -115,14 +137,21 @@ def source_names(source: str) -> tuple[str, ...]:
 
 
 def source_name(text: str) -> str:
-    """The one name of a source in the world, however it is written; of a list, its own words."""
+    """The one name of a source in the world, however it is written; of a list, in whatever order."""
     for _ in range(_ROUNDS):
         names = source_names(text)
-        name = names[0] if len(names) == 1 else _tidy(text).casefold()
+        name = names[0] if len(names) == 1 else _list_name(text, names)
         if name == text:
             break
         text = name
     return text
+
+
+def _list_name(text: str, names: tuple[str, ...]) -> str:
+    """Its sources in the order of the alphabet; its own words, if that would not be read as the same list."""
+    listed = ", ".join(sorted(names))
+    is_same = {*source_names(listed)} == {*names}
+    return listed if names and is_same else _tidy(text).casefold()
 
 
 def parts_of(source: str) -> list[str]:
@@ -158,8 +187,11 @@ def with_ids(source: str, ids: Mapping[str, str]) -> str:
 
 def _has_words(source: str) -> bool:
     """Whether a simple source may have ids, words around the name of a step, or several with `and`."""
-    may_have_ids = "e-" in source or "h-" in source
-    return may_have_ids or source.startswith(_HEADS) or source.endswith(_TAILS) or " and " in source
+    return (
+        any(one in source for one in _MAY_HAVE)
+        or source.startswith(_HEADS)
+        or source.endswith(_TAILS)
+    )
 
 
 # --- entries and steps ----------------------------------------------------------------------------
@@ -195,6 +227,9 @@ def _without_words(piece: str) -> Iterator[str]:
     yield piece
     text = _bare(_tidy(piece))
     yield text
+    if place := _IN_STEP.fullmatch(text):
+        text = _bare(place[1])
+        yield text
     found = _BEFORE_STEP.match(text)
     less = _bare(text[found.end() :]) if found else text
     yield less
@@ -202,14 +237,18 @@ def _without_words(piece: str) -> Iterator[str]:
 
 
 def _pieces(part: str, meant: Meant) -> list[str]:
-    """What a part joins with `and`: files, addresses, or names of which one is known; else the whole."""
+    """What a part joins with `and`: files and addresses, or others beside a name; else the whole.
+
+    Others are single words, or whatever stands beside a name that is said to be one: "output of search".
+    """
     if len(part) > _LONGEST or not _AND.search(part):
         return [part]
     pieces = [_bare(one) for one in _AND.split(_bare(_tidy(part)))]
-    if any(" " in one for one in pieces):
-        return [part]
-    is_list = all(_IS_FILE.fullmatch(one) or _ADDRESS.fullmatch(one) for one in pieces)
-    return pieces if is_list or any(_named(one, meant) for one in pieces) else [part]
+    strange = [one for one in pieces if not _is_somewhere(one)]
+    known = [one for one in strange if _named(one, meant)]
+    is_said = any(_BEFORE_STEP.match(one) or _BEHIND_STEP.search(one) for one in known)
+    is_list = is_said or not any(" " in one for one in strange if one not in known)
+    return pieces if not strange or (known and is_list) else [part]
 
 
 # --- sources in the world -------------------------------------------------------------------------
@@ -221,8 +260,10 @@ def _whole(pieces: list[str], *, is_first: bool) -> list[str]:
     for piece in pieces:
         text = _tidy(piece)
         if whole or not is_first:
-            in_file = bool(whole) and _is_somewhere(whole[-1])
+            in_file = not whole or _is_somewhere(whole[-1])
             if _IS_PAGE.fullmatch(text) or (in_file and _IS_SPOT.fullmatch(text)):
+                continue
+            if whole and _ARE_NUMBERS.fullmatch(text) and _place_in(_bare(_tidy(whole[-1]))):
                 continue
             if _IS_NUMBER.fullmatch(text):
                 whole[-1:] = [f"{whole[-1]} {text}"] if whole else []
@@ -232,8 +273,17 @@ def _whole(pieces: list[str], *, is_first: bool) -> list[str]:
 
 
 def _is_somewhere(text: str) -> bool:
+    """Whether something is a file or an address, perhaps with the place in it."""
     name = _bare(_tidy(text))
-    return bool(_IS_FILE.fullmatch(name) or _ADDRESS.fullmatch(name))
+    if found := _place_in(name):
+        name = _bare(found[1])
+    return " " not in name and bool(_IS_FILE.fullmatch(name) or _ADDRESS.fullmatch(name))
+
+
+def _place_in(name: str) -> re.Match[str] | None:
+    if len(name) > _LONGEST:
+        return None
+    return (_IN_ADDRESS if _ADDRESS.fullmatch(name) else _IN_FILE).fullmatch(name)
 
 
 @lru_cache(maxsize=65_536)
@@ -252,9 +302,10 @@ def _named_once(text: str) -> str:
     if len(name) > _LONGEST:
         return name.casefold()
     name = _bare(name) or name
-    for place in (_IN_FILE, _ON_PAGE):
-        if not _ADDRESS.fullmatch(name) and (found := place.fullmatch(name)):
-            name = _bare(found[1])
+    if found := _place_in(name):
+        name = _bare(found[1])
+    if not _ADDRESS.fullmatch(name) and (found := _ON_PAGE.fullmatch(name)):
+        name = _bare(found[1])
     local = _LOCAL.match(name)
     if local is None and (address := _ADDRESS.fullmatch(name)):
         scheme, host, rest = address.groups()
@@ -274,14 +325,18 @@ def _tidy(text: str) -> str:
 def _bare(text: str) -> str:
     """A text without the marks around it, and without `source:`, `see` or `from` before it."""
     while True:
-        less = text if text.endswith("/..") else text.rstrip(".,;: ")
-        if less[:1] + less[-1:] in _AROUND and len(less) > 1 and less[-1] not in less[1:-1]:
-            less = less[1:-1].strip()
+        less = _inside(text if text.endswith("/..") else text.rstrip(".,;: "))
         found = _LEAD.match(less)
         less = less[found.end() :] if found and found.end() < len(less) else less
         if less == text or not less:
             return text
         text = less
+
+
+def _inside(text: str) -> str:
+    """A text without a pair of marks around the whole of it."""
+    is_around = text[:1] + text[-1:] in _AROUND and len(text) > 1 and text[-1] not in text[1:-1]
+    return text[1:-1].strip() if is_around else text
 
 
 def _path(text: str) -> str:
