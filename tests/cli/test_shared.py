@@ -335,3 +335,17 @@ def test_a_database_that_was_restored_lets_nobody_write_who_was_there_before(
     assert told.code != 0
     assert team.rows("SELECT count(*) FROM artifact") == [(0,)]
     assert team.rows("SELECT count(*) FROM errand") == [(0,)]
+
+
+def test_doctor_and_repair_know_a_store_that_is_elsewhere(team: Team) -> None:
+    (machine,) = team.machines
+    machine.plan({"a": {"shell": "echo a"}}, project="shop")
+    machine.ok("run")
+    checks = {one["name"]: one for one in machine.ok("doctor", "--json").json["checks"]}
+    assert checks["store"]["grade"] == "ok"
+    assert checks["store"]["words"].startswith("postgresql://")
+    assert "1 run" in checks["store"]["words"]
+    assert machine.ok("repair").out == "nothing is damaged\n"
+    assert "others share" in machine.refused(2, "repair", "--start-over", "--yes")
+    nobody = machine.call("doctor", env={"HOLDFAST_STORE": f"{team.url}_of_nobody"})
+    assert (nobody.code, "holdfast store init" in nobody.out) == (1, True), nobody

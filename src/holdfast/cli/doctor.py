@@ -19,6 +19,7 @@ from holdfast.cli.say import out, out_json
 from holdfast.errors import HoldfastError, IntegrityError, PlanError
 from holdfast.model.digest import Json
 from holdfast.ports import Store
+from holdfast.wire.shared import is_shared, name_of
 
 if TYPE_CHECKING:
     from holdfast.process.terms import Terms
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Grade = Literal["ok", "warn", "fix"]
 OLDEST_PYTHON = (3, 11)
 LITTLE, TOO_LITTLE = 2 * 10**9, 200 * 10**6  # bytes free
+LONG_LOG = 64 * 2**20  # bytes of a write-ahead log
 _THIS_IS_PAST = 1_735_689_600_000  # 2025: a clock before that was never set
 _SLACK_MS = 300_000
 _PARTS = (
@@ -222,7 +224,7 @@ def _state(where: Place) -> Iterator[Check]:
         yield Check("store", "fix", error.message, error.hint or "holdfast verify")
         return
     database = os.path.join(where.location, "state.db")
-    if not os.access(database, os.R_OK | os.W_OK):
+    if not is_shared(where.location) and not os.access(database, os.R_OK | os.W_OK):
         yield Check("store", "fix", f"'{database}' cannot be written", f"chmod u+rw '{database}'")
         return
     try:
@@ -234,10 +236,11 @@ def _state(where: Place) -> Iterator[Check]:
         from holdfast.store.migrate import VERSION
 
         size = sum(item.size for item in store.stored())
-        words = (
-            f"format {VERSION}, {count(len(store.runs()), 'run')}, {size_words(size)} of contents"
-        )
+        place = name_of(where.location, store) if is_shared(where.location) else f"format {VERSION}"
+        words = f"{place}, {count(len(store.runs()), 'run')}, {size_words(size)} of contents"
         yield Check("store", "ok", words)
+        if not is_shared(where.location):
+            yield _log(f"{database}-wal")
         yield _holders(store)
         yield _times(store)
         yield _litter(where, store)
@@ -245,6 +248,13 @@ def _state(where: Place) -> Iterator[Check]:
         yield Check("store", "fix", error.message, error.hint or "holdfast verify")
     finally:
         store.close()
+
+
+def _log(path: str) -> Check:
+    """The write-ahead log: it stays long only while somebody reads without an end."""
+    size = os.path.getsize(path) if os.path.exists(path) else 0
+    hint = "end programs that keep the database open to read; the next run takes the log in"
+    return Check("log", "ok" if size <= LONG_LOG else "warn", size_words(size), hint)
 
 
 def _holders(store: Store) -> Check:

@@ -30,6 +30,7 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
 from holdfast.ports import Store
 from holdfast.store.host import gone
+from holdfast.wire.shared import is_shared
 
 ASIDE = "quarantine"  # beside the database that is used
 _DATABASE = ("state.db", "state.db-wal", "state.db-shm")
@@ -199,7 +200,7 @@ def _say(found: Mended, commands: list[str], *, dry: bool) -> None:
 
 def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
     """Move the database aside, whatever is in it; contents stay, and are found again by their digests."""
-    if "://" in where.location:
+    if is_shared(where.location):
         raise UsageError(
             "a store that others share is not moved aside", hint="restore the server's own back-up"
         )
