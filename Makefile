@@ -11,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench bench-docs soak simulate docs requirements sbom lock clean screenshots
+.PHONY: setup demo test check bench bench-docs soak fuzz simulate docs requirements sbom lock clean screenshots
 
 setup: $(STAMP)
 
@@ -42,6 +42,14 @@ test: setup
 # The whole sweeps; `make soak ONLY=power` or a part of a test's name takes some of them.
 soak: setup
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m soak --only="$(ONLY)" tests
+
+# Inputs led by the lines that they reach; atheris is installed on demand. `make fuzz TARGET=plan RUNS=1000000`
+TARGET ?= plan event config edit frame http terminal path
+RUNS ?= 20000
+fuzz: setup
+	@test -d .bench/atheris || $(BIN)/python -m pip install -qq --disable-pip-version-check --target .bench/atheris atheris==3.0.0
+	@for target in $(TARGET); do echo "== $$target" && \
+	  PYTHONPATH=.bench/atheris $(BIN)/python -m tests.fuzz.guided $$target -runs=$(RUNS) -artifact_prefix=.bench/ || exit 1; done
 
 # One seed of the simulation with its trace; `make simulate SEED=0-99` counts what fired in many.
 SEED ?= 0

@@ -156,7 +156,7 @@ def _merged_toml(path: str, old: bytes | None) -> bytes:
         gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
         merged = f"{text}{gap}{_TOML}"
         tomllib.loads(merged)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # no TOML, or numbers and depths without end
         raise _cannot(path, f"a table cannot be added to it: {error}", _TOML) from error
     return merged.encode()
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from holdfast.errors import UsageError, outside_fault
 from holdfast.model.policy import Rule
+from holdfast.model.text import first_line
 
 PROJECT_FILE = "holdfast.toml"
 _MODELS = {"tiers", "aliases", "budgets"}  # read by `providers`
@@ -246,8 +247,11 @@ def table(path: str) -> Mapping[str, object]:
             return tomllib.load(file)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"'{path}' is not TOML: {error}") from error
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # no TOML, no UTF-8, or numbers and depths without end
+        raise UsageError(f"'{path}' is not TOML: {first_line(str(error))}") from error
     except OSError as error:
         fault = outside_fault(error)
         raise fault or UsageError(f"'{path}' cannot be read: {error.strerror}") from error

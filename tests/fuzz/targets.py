@@ -1,0 +1,161 @@
+"""What strangers send, one function for each door: bytes in; nothing but a typed error may come out.
+
+A target returns quietly for bytes that are refused as they should be, and raises for whatever breaks its
+promise. Each also checks what it promises of bytes that are taken: read back they are the same, no control
+code is left, no path leads out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import unicodedata
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from holdfast.config.providers import read_market
+from holdfast.config.sandbox import read_terms
+from holdfast.config.settings import read_people, read_planner, read_rules, read_settings
+from holdfast.edits.formats import read_edit
+from holdfast.edits.tree import split_path
+from holdfast.errors import BugError, HoldfastError
+from holdfast.formats.planfile import load_text
+from holdfast.mcp.frames import Refused, read_frame
+from holdfast.model.text import clean, one_line
+from holdfast.store.codec import decode, encode
+from holdfast.web.door import Door, Keys
+
+Target = Callable[[bytes], None]
+HOST = "127.0.0.1:8000"
+_SEEN = "\n\t\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"  # signs
+_ROOM = Path(tempfile.gettempdir()) / f"holdfast-fuzz-{os.getpid()}"
+
+
+def plan(data: bytes) -> None:
+    """A plan file."""
+    _typed(lambda: load_text(data, "plan.yaml", "/nowhere"))
+
+
+def event(data: bytes) -> None:
+    """An event as a row of the store has it: its kind, a blank, its body."""
+    kind, _, body = data.decode("utf-8", "surrogateescape").partition(" ")
+
+    def read() -> None:
+        again = encode(decode(kind, body))
+        assert decode(*again) == decode(kind, body), "an event is not what it was"
+
+    _typed(read)
+
+
+def config(data: bytes) -> None:
+    """A person's configuration, and a project's."""
+    _ROOM.mkdir(mode=0o700, exist_ok=True)
+    (_ROOM / "holdfast").mkdir(exist_ok=True)
+    (_ROOM / "holdfast" / "config.toml").write_bytes(data)
+    (_ROOM / "holdfast.toml").write_bytes(data)
+    own, nobody = {"XDG_CONFIG_HOME": str(_ROOM)}, {"XDG_CONFIG_HOME": "/nowhere"}
+    for read in (read_people, read_rules, read_planner, read_terms):
+        _typed(lambda read=read: read(own))  # type: ignore[misc]  # a lambda keeps its own
+    for env, root in ((own, "/nowhere"), (nobody, str(_ROOM))):
+        _typed(lambda env=env, root=root: read_settings(root, env))  # type: ignore[misc]
+        _typed(lambda env=env, root=root: read_market(root, env))  # type: ignore[misc]
+
+
+def edit(data: bytes) -> None:
+    """An edit in any format."""
+    _typed(lambda: read_edit(data.decode("utf-8", "surrogateescape")))
+
+
+def frame(data: bytes) -> None:
+    """A frame of the Model Context Protocol."""
+    try:
+        found = read_frame(data)
+    except Refused:
+        return
+    assert isinstance(found, Mapping), "a frame that is no object was taken"
+
+
+def http(data: bytes) -> None:
+    """A request at the door of the page: a line, headers, a body; nobody without a session comes in."""
+    head, _, body = data.partition(b"\n\n")
+    first, *lines = head.split(b"\n")
+    method, _, path = first.decode("latin-1").partition(" ")
+    headers = [(b"host", HOST.encode())] if not data.startswith(b"\x00") else []
+    for line in lines:
+        name, _, value = line.partition(b":")
+        headers.append((name.strip().lower(), value.strip()))
+    said: list[int] = []
+    asyncio.run(_knock(method or "GET", f"/{path.lstrip('/')}", headers, body, said))
+    assert said, "the door said nothing"
+    assert all(400 <= status < 500 or status == 200 for status in said), said
+
+
+async def _knock(
+    method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes, said: list[int]
+) -> None:
+    async def inside(_scope: object, _receive: object, _send: object) -> None:
+        raise AssertionError("somebody came in without a session")
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Mapping[str, object]) -> None:
+        if message["type"] == "http.response.start":
+            said.append(int(str(message["status"])))
+
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path.partition("?")[0],
+        "raw_path": path.encode("utf-8", "replace"),
+        "query_string": path.partition("?")[2].encode("utf-8", "replace"),
+        "headers": headers,
+        "http_version": "1.1",
+        "scheme": "http",
+        "server": ("127.0.0.1", 8000),
+        "client": ("127.0.0.1", 50000),
+    }
+    await Door(inside, Keys(lambda: 0), [HOST])(scope, receive, send)
+
+
+def terminal(data: bytes) -> None:
+    """Text on its way to a terminal, a page or a log."""
+    text = data.decode("utf-8", "surrogateescape")
+    for shown in (clean(text), one_line(text)):
+        bad = [
+            c for c in shown if c not in "\n\t" and unicodedata.category(c) in {"Cc", "Cf", "Cs"}
+        ]
+        assert not bad, f"left in what is shown: {bad[:3]}"
+    assert "\n" not in one_line(text)
+
+
+def path(data: bytes) -> None:
+    """A path that an edit, an artifact or a plan names."""
+    given = data.decode("utf-8", "surrogateescape")
+    try:
+        parts = split_path(given)
+    except BugError:
+        raise
+    except HoldfastError:
+        return
+    joined = os.path.normpath("/".join(parts))
+    assert joined == given
+    assert not os.path.isabs(joined)
+    assert ".." not in parts
+    assert "\0" not in joined
+
+
+TARGETS: Mapping[str, Target] = {
+    target.__name__: target for target in (plan, event, config, edit, frame, http, terminal, path)
+}
+
+
+def _typed(read: Callable[[], object]) -> None:
+    """Let a typed error pass; a bug of ours is none."""
+    try:
+        read()
+    except BugError:
+        raise
+    except HoldfastError:
+        return
