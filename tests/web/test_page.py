@@ -105,6 +105,30 @@ def test_events_go_on_where_a_browser_left_off(project: Project, site: Callable[
     assert "strip" in some
 
 
+def test_another_plan_files_run_is_tried_again_by_its_own_plan(
+    project: Project, site: Callable[..., Site]
+) -> None:
+    project.plan({"shop": {"shell": project.sh()}, "top": {"shell": project.sh("echo SHOP")}})
+    project.plan({"top": {"shell": project.sh("echo OTHER")}}, file="other.yaml", name="other")
+    run = project.run("other.yaml").id
+    project.ran()
+    found = site()
+    found.enter()
+    assert "holdfast plan other.yaml" in found.ask(f"/runs/{run}").text
+    shown = found.ask(f"/runs/{run}/act?do=retry&step=top").text
+    assert "holdfast retry -f other.yaml top --yes" in shown
+    assert "shop" not in shown
+    digest = re.search(r'name="digest" value="(\w+)"', shown)
+    assert digest is not None
+    done = found.post(
+        f"/runs/{run}/do", {"do": "retry", "step": "top", "digest": digest[1], "because": ""}
+    )
+    assert done.status == 200, done.text
+    until(lambda: project.status("-f", "other.yaml").data["status"] == "completed", "it ends")
+    assert project.ran() == ["top"]
+    assert project.ok("show", "-f", "other.yaml", "top").out == "OTHER\n"
+
+
 def _first_event(site: Site, path: str, *headers: tuple[str, str]) -> str:
     import socket
 

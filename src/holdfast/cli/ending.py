@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast import wire
-from holdfast.cli.again import again, folded, here_now, keep_here
+from holdfast.cli.again import again, folded, here_now, keep_here, possible
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import commands, conflict_lines, waiting_words
 from holdfast.cli.limits import (
@@ -316,6 +316,7 @@ def next_commands(
     Its plan is answered under `REPLAN`.
     """
     usual = _usual_next(state, driven=driven, own=own, answered=answered)
+    usual = possible(usual) or "holdfast status"
     ticket = state.plan.origin.get("ticket")
     if not isinstance(ticket, Mapping):
         return usual

@@ -128,7 +128,7 @@ def _run_started(state: State, event: RunStarted, at: int) -> None:
     state.plan_digest, state.w_ref = event.plan, event.w_ref
     state.base, state.base_ref = event.plan, event.w_ref
     state.options, state.previous = event.options, event.previous
-    state.forked, state.forked_at = event.forked, event.forked_at
+    state.forked, state.forked_at, state.file = event.forked, event.forked_at, event.file
     state.status, state.started_at, state.since = "running", at, at
     state.selected = frozenset(event.options.select) or None
     state.max_cost, state.agreed = event.options.max_cost, event.agreed

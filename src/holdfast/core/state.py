@@ -178,6 +178,7 @@ class State:
     w_ref: Digest = Digest("")
     base: Digest = Digest("")  # the plan that it began with
     base_ref: Digest = Digest("")  # and its structure: what people approve is bound to that
+    file: str = ""  # of that plan, as seen from the project; empty if nobody knows
     previous: RunId | None = None
     forked: RunId | None = None
     forked_at: StepId = StepId("")

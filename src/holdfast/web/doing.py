@@ -27,7 +27,7 @@ from holdfast.cli.detach import Launched, launch, standing_here
 from holdfast.cli.gates import is_paid, needs_consent
 from holdfast.cli.grown import forced_steps
 from holdfast.cli.outlook import table
-from holdfast.cli.place import Place, known_step
+from holdfast.cli.place import WITHOUT_FILE, Place, known_step, on_line
 from holdfast.cli.progress import MOST_NAMES
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.say import named, short
@@ -36,6 +36,7 @@ from holdfast.cli.view import View
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.journals import runs_of
 from holdfast.engine.opened import is_left_rejected
+from holdfast.engine.replans import first_file
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Digest, Json, digest_json
@@ -85,7 +86,7 @@ def _at(look: Look, run: str, step: str) -> Iterator[At]:
         if found.imported:
             raise UsageError("it is the history of another store, and cannot be continued here")
         state = load_state(store, found.run)
-        where = replace(look.where, plan_id=state.line)
+        where = on_line(look.where, state.line, first_file(store, state.run))
         yield At(where, store, state, known_step(state.plan, step) if step else StepId(""))
     finally:
         store.close()
@@ -158,11 +159,12 @@ def _retry(at: At) -> Preview:
         lines += ["", *_table(ahead), *_outside(at, below)]
         title = f"Try {step_id} again"
     else:
-        loaded = at.where.load()
+        loaded = at.where.load_again(at.store, state)
         options = Options(force_steps=forced_steps(at.where, loaded, [step_id]))
         ahead = gather(at.where, loaded, options)
-        lines = [f"{short(state.run)} is {state.status}: a new run makes '{step_id}' again", ""]
-        lines += _table(ahead)
+        lines = [f"{short(state.run)} is {state.status}: a new run makes '{step_id}' again"]
+        lines += [] if loaded.file or loaded.foreign else [WITHOUT_FILE]
+        lines += ["", *_table(ahead)]
         title = f"Make {step_id} again in a new run"
     return _made(at, title, lines, f"retry {named(step_id)} --yes", _decides(ahead))
 
@@ -254,7 +256,7 @@ def _few(steps: list[StepId]) -> str:
 def _shown(look: Look, run: str, do: str, step: str) -> Response:
     with look.speaking():
         try:
-            with _at(look, run, step) as at, look.speaking(at.state.line):
+            with _at(look, run, step) as at, look.speaking(at.state.line, at.state.file):
                 found = preview(at, do)
                 shown = again(f"holdfast {found.command}")
                 context = {"found": found, "command": shown, "read_only": look.read_only}
@@ -275,7 +277,7 @@ def do(look: Look, body: Body) -> Response:
     because = body.text("because").strip()
     with (
         _at(look, body.path["run"], body.text("step")) as at,
-        look.speaking(at.state.line),
+        look.speaking(at.state.line, at.state.file),
     ):
         found = preview(at, body.text("do"))
         if body.text("digest") != found.digest:

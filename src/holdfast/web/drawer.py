@@ -80,7 +80,7 @@ class Log:
 def show(look: Look, request: Request) -> Response:
     """The drawer alone, for a page that is there already."""
     state = look.find(request.path_params["run"])
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         return HTMLResponse(drawer(look, state, request.query_params))
 
 

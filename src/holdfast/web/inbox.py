@@ -70,7 +70,7 @@ def show(look: Look, request: Request) -> Response:
     questions: list[Question] = []
     doubts: list[tuple[State, Held, list[str]]] = []
     for state in look.open_runs():
-        with look.speaking(state.line):
+        with look.speaking(state.line, state.file):
             questions += questions_of(look, state)
             if state.replan is not None and (held := held_in(look.store, state, wire.alike)):
                 lines = [*replan_lines(held.doubts), *ready_lines(held.plan)]

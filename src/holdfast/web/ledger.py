@@ -176,7 +176,7 @@ def show(look: Look, request: Request) -> Response:
         if state is None:
             return page(look, request, "ledger.html", {"state": None, "wanted": wanted})
         wanted = replace(wanted, run=state.run)
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         steps: tuple[StepId, ...] = ()
         if wanted.step:
             step = step_named(wanted.step, state.steps)

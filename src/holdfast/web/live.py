@@ -78,7 +78,7 @@ def news_of(run: RunId, after: int, word: str, look: Look) -> News | None:
             raise UsageError(f"there is no run '{run}'")
     if state.seq <= after and word in {"", _word(look, state)}:
         return None
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         strip = strip_of(look, state)
         steps = _with_groups(look, state, touched(look.store.read(f"run:{run}", after)))
         whole = len(steps) > MOST_ROWS

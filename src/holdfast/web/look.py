@@ -138,13 +138,16 @@ class Look:
         return sum(len(kept.state.steps) for kept in self._kept.values())
 
     @contextmanager
-    def speaking(self, line: str = "") -> Iterator[None]:
-        """Words of the command, for people who look at a page; commands name the line that is meant."""
+    def speaking(self, line: str = "", file: str = "") -> Iterator[None]:
+        """Words of the command, for people who look at a page; commands name the line that is meant.
+
+        `file` is the plan file of a run of it, if that is known.
+        """
         context = click.Context(click.Command("ui"), obj=View())
         context.meta.update(self._meta)
         with context.scope(cleanup=False):
             if line:
-                keep_line(self.where, line)
+                keep_line(self.where, line, file)
             yield
 
     def close(self) -> None:

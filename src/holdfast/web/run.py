@@ -131,7 +131,7 @@ def values_of(look: Look, request: Request, state: State) -> dict[str, object]:
 def show(look: Look, request: Request) -> Response:
     """The page of a run with its steps."""
     state = look.find(request.path_params["run"])
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         rows = listed(look, state, asked_in(request, state))
         values = {"tab": "steps", "listing": rows, **values_of(look, request, state)}
         return page(look, request, "run.html", values)
@@ -140,7 +140,7 @@ def show(look: Look, request: Request) -> Response:
 def show_list(look: Look, request: Request) -> Response:
     """Only the list: a page of it was turned, a group opened, something else is wanted."""
     state = look.find(request.path_params["run"])
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         asked = asked_in(request, state)
         rows = listed(look, state, asked)
         context = {"look": look, "state": state, "asked": asked, "listing": rows}

@@ -367,7 +367,7 @@ class Links:
 def show(look: Look, request: Request) -> Response:
     """The timeline of a run."""
     state = look.find(request.path_params["run"])
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         asked = asked_in(request, state)
         wanted = wanted_in(request, asked)
         values = {
