@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from holdfast.cli.ending import headline, last_sign, next_commands, saved_of
+from holdfast.cli.ending import headline, next_commands, saved_of
 from holdfast.cli.gates import conflict_lines
 from holdfast.cli.history import run_word
 from holdfast.cli.limits import limit_words
 from holdfast.cli.money import spent_words
 from holdfast.cli.titles import line_title
 from holdfast.core.state import State
-from holdfast.core.views import cost_limit
+from holdfast.core.views import cost_limit, worked_ms
 from holdfast.model.items import step_named
 from holdfast.model.plan import StepId
 from holdfast.model.text import first_line
@@ -54,7 +54,6 @@ def strip_of(look: Look, state: State) -> Strip:
     """What the head of a run's page says now."""
     driven, row = look.is_driven(state), look.row(state.run)
     saved = look.made(state, "saved", lambda: saved_of(look.store, state))
-    end = look.now if state.status == "running" and driven else last_sign(state)
     why = first_line(limit_words(look.store, state))
     return Strip(
         state=state,
@@ -64,7 +63,7 @@ def strip_of(look: Look, state: State) -> Strip:
         done=state.counts["done"] + state.counts["reused"],
         spent=spent_words(state, saved.cost, saved.unpriced, driven=driven),
         limit=cost_limit(state),
-        took=max(0, end - state.since),
+        took=worked_ms(state, look.now if driven else 0),
         notes=(*conflict_lines(state), *([f"! {why}"] if why else [])),
         driven=driven,
         following=tuple(next_commands(state, driven=driven).split("    ")),

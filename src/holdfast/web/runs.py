@@ -14,6 +14,7 @@ from holdfast.cli.history import Seen, run_end, seen_run
 from holdfast.cli.money import spent_words
 from holdfast.cli.titles import brief, line_title
 from holdfast.core.state import State
+from holdfast.core.views import worked_ms
 from holdfast.engine.elsewhere import Brought, brought_in
 from holdfast.ports import RunRow
 from holdfast.web.look import Look
@@ -75,12 +76,11 @@ def shown_run(
     last_at = run_end(look.store, row.run)[0]
     seen = seen_run(look.store, row, state, last_at, driven=driven, brought=brought)
     saved = look.made(state, "saved", lambda: saved_of(look.store, state))
-    end = look.now if seen.word == "running" else state.ended_at or last_at
     return Shown(
         seen,
         line_title(row.line, state.plan.goal),
         spent_words(state, saved.cost, saved.unpriced, driven=driven),
-        max(0, end - state.started_at),
+        worked_ms(state, look.now if driven else 0),
         state.counts["done"] + state.counts["reused"],
     )
 
