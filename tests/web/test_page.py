@@ -47,6 +47,7 @@ def test_a_run_is_watched_to_its_end(
     )
     project.begun_by("run", step="first")
     found = site()
+    visit.page.clock.install()
     page = visit.open(found)
     row = page.locator("table.runs tbody tr")
     expect(row.locator(".state")).to_have_text("running")
@@ -54,6 +55,12 @@ def test_a_run_is_watched_to_its_end(
     row.locator("[data-row]").click()
     first, second, group = (_row(page, name) for name in ("first", "second", "each"))
     expect(first.locator(".state")).to_contain_text("running")
+    clocks = (first.locator("[data-ran]"), page.locator("#strip [data-ran]"))
+    for clock in clocks:
+        expect(clock).to_have_text(re.compile(r"^\d+ s$"))
+    page.clock.fast_forward("02:03:00")
+    for clock in clocks:
+        expect(clock).to_contain_text("2 h 3 min")
     expect(second.locator(".state")).to_contain_text("pending")
     project.open("first")
     expect(first.locator(".state")).to_contain_text("done")
@@ -168,8 +175,19 @@ def test_an_approval_is_given_by_a_key_and_the_run_goes_on(
     expect(card).to_contain_text("external")
     expect(card).to_contain_text("$0")
     accessible(page)
+    other = visit.context.new_page()
+    other.goto(found.base + "/approvals")
+    expect(other.locator("[data-card]")).to_have_count(1)
     page.keyboard.press("y")
     expect(card).to_contain_text("ship: approved")
+    expect(card).not_to_contain_text("waits for an approval")
+    expect(other.locator("[data-card]")).to_have_count(0)
+    expect(other.locator("nav .badge")).to_be_empty()
+    other.goto(found.base + f"/runs/{project.status().id}")
+    expect(other.locator(".next")).to_contain_text("holdfast resume")
+    expect(other.locator(".next")).not_to_contain_text("approve")
+    expect(_row(other, "ship")).to_contain_text("approved: it goes on with holdfast resume")
+    other.close()
     _press(page, "Resume")
     expect(page.locator(".preview")).to_contain_text("1 of 2 steps are kept")
     accessible(page, ".preview")
@@ -208,12 +226,12 @@ def test_a_no_needs_a_reason_and_a_yes_can_be_taken_back(
     one, two = (page.locator("[data-card]", has_text=f"{name} waits") for name in ("one", "two"))
     one.locator("select").select_option("content")
     _press(one, "Approve")
-    expect(one).to_contain_text("one: approved")
+    expect(page.locator("[data-card]", has_text="one: approved")).to_be_visible()
     _press(two, "Reject")
     expect(two.locator("[data-no]")).to_be_focused()
     two.locator("[data-no]").fill("the release is frozen")
     _press(two, "Reject")
-    expect(two).to_contain_text("two: rejected")
+    expect(page.locator("[data-card]", has_text="two: rejected")).to_be_visible()
     page.reload()
     row = page.locator("tr", has_text="one")
     expect(row).to_contain_text("approved")
@@ -272,8 +290,13 @@ def test_a_failed_step_is_looked_at_and_tried_again(
     said = project.ok("why", "make", "--run", "@").out
     expect(drawer.locator("pre.why")).to_contain_text(said.splitlines()[0])
     assert "step=make" in page.url
-    project.open("mended")
     _press(drawer, "retry")
+    expect(drawer.locator(".preview")).to_contain_text("tried again")
+    project.retry("make")
+    _press(drawer, "Do it")
+    expect(drawer.locator(".preview [role=alert]")).to_contain_text("something changed since this")
+    visit.faults.clear()  # a browser notes that it was refused
+    project.open("mended")
     expect(drawer.locator(".preview")).to_contain_text("tried again")
     expect(drawer.locator(".preview")).to_contain_text("holdfast retry make --yes")
     _press(drawer, "Do it")
@@ -310,6 +333,7 @@ def test_a_run_is_stopped_a_step_skipped_and_a_result_accepted(
     expect(page.locator("#strip .state")).to_have_text("failed")
     page.locator(".steps [data-step=bad]").click()
     _press(page, "skip")
+    expect(page.locator(".preview")).to_contain_text("--yes --because '…'")
     page.get_by_label("Why; kept with the decision").fill("checked by hand")
     _press(page, "Do it")
     expect(page.locator("#strip .state")).to_have_text("completed")
@@ -317,6 +341,7 @@ def test_a_run_is_stopped_a_step_skipped_and_a_result_accepted(
     assert project.status().states == {"slow": "done", "bad": "skipped", "end": "done"}
     page.goto(re.sub(r"\?.*", "", page.url) + "?step=slow")
     _press(page, "accept")
+    expect(page.locator(".preview")).to_contain_text("--because '…'")
     page.get_by_label("Why; kept with the decision").fill("still good")
     _press(page, "Do it")
     expect(page.locator("#drawer")).to_contain_text("stands")
@@ -337,8 +362,18 @@ def test_what_changed_since_a_preview_is_shown_again_before_anything_is_done(
     assert project.ran() == ["a", "a"]
     body = {"do": "retry", "step": "a", "digest": digest[1]}
     answer = found.post(f"/runs/{run}/do", body)
-    assert answer.status == 409
-    assert "something changed since this was shown" in answer.text
+    assert answer.status == 412
+    assert "something changed since this was shown; this is how it is now" in answer.text
+    fresh = re.search(r'name="digest" value="([0-9a-f]{64})"', answer.text)
+    assert fresh is not None
+    assert fresh[1] != digest[1]
+    project.plan({"a": {"shell": project.sh()}})
+    project.run()
+    project.ran()
+    late = found.post(f"/runs/{run}/do", {**body, "digest": fresh[1]})
+    assert late.status == 409
+    assert "something changed since this was shown: r-" in late.text
+    assert "is not the last run of its line" in late.text
     assert project.ran() == []
 
 

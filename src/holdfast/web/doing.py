@@ -48,6 +48,8 @@ from holdfast.web.look import Look
 from holdfast.web.screens import desk_of, rendered, run_path
 
 _PAUSE = 0.05
+CHANGED = "something changed since this was shown"
+STALE = 412  # the status of an answer that shows a preview again instead of doing it
 _BEGINS = 30.0  # seconds in which a command must have begun or said why not
 
 
@@ -257,12 +259,22 @@ def _shown(look: Look, run: str, do: str, step: str) -> Response:
     with look.speaking():
         try:
             with _at(look, run, step) as at, look.speaking(at.state.line, at.state.file):
-                found = preview(at, do)
-                shown = again(f"holdfast {found.command}")
-                context = {"found": found, "command": shown, "read_only": look.read_only}
-                return HTMLResponse(rendered("preview.html", context))
+                return _drawn(look, preview(at, do))
         except HoldfastError as error:
             return refused(error)
+
+
+def _drawn(look: Look, found: Preview, note: str = "", because: str = "") -> Response:
+    """A preview as a page shows it; with a note, one that somebody did not ask for."""
+    why = " --because '…'" if found.asks_why else ""
+    context = {
+        "found": found,
+        "command": again(f"holdfast {found.command}{why}"),
+        "read_only": look.read_only,
+        "note": note,
+        "because": because,
+    }
+    return HTMLResponse(rendered("preview.html", context), STALE if note else 200)
 
 
 async def show(request: Request) -> Response:
@@ -279,9 +291,12 @@ def do(look: Look, body: Body) -> Response:
         _at(look, body.path["run"], body.text("step")) as at,
         look.speaking(at.state.line, at.state.file),
     ):
-        found = preview(at, body.text("do"))
+        try:
+            found = preview(at, body.text("do"))
+        except UsageError as error:
+            raise UsageError(f"{CHANGED}: {error.message}", hint=error.hint) from error
         if body.text("digest") != found.digest:
-            raise UsageError("something changed since this was shown", hint="look at it again")
+            return _drawn(look, found, f"{CHANGED}; this is how it is now", because)
         if found.asks_why and not because:
             raise UsageError("say why; it is kept with the decision")
         text = f"holdfast {found.command}" + (f" --because {quoted(because)}" if because else "")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from holdfast.cli.ending import headline, next_commands, saved_of
+from holdfast.cli.ending import REPLAN, headline, is_settled, next_commands, saved_of
 from holdfast.cli.gates import conflict_lines
 from holdfast.cli.history import run_word
-from holdfast.cli.limits import limit_words
+from holdfast.cli.limits import limit_words, own_of
 from holdfast.cli.money import spent_words
 from holdfast.cli.titles import line_title
 from holdfast.core.state import State
@@ -38,6 +38,7 @@ class Strip:
     took: int
     notes: tuple[str, ...]
     driven: bool
+    waiting: int
     following: tuple[str, ...]
 
     @property
@@ -66,8 +67,15 @@ def strip_of(look: Look, state: State) -> Strip:
         took=worked_ms(state, look.now if driven else 0),
         notes=(*conflict_lines(state), *([f"! {why}"] if why else [])),
         driven=driven,
-        following=tuple(next_commands(state, driven=driven).split("    ")),
+        waiting=look.waiting_in(state),
+        following=tuple(_following(look, state, driven=driven)),
     )
+
+
+def _following(look: Look, state: State, *, driven: bool) -> list[str]:
+    answered = {*look.answered(state)} | ({REPLAN} if is_settled(look.store, state) else set())
+    own = own_of(state, look.where.file)
+    return next_commands(state, driven=driven, own=own, answered=answered).split("    ")
 
 
 @dataclass(frozen=True, slots=True)

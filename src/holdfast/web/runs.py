@@ -32,6 +32,7 @@ class Shown:
     spent: str
     took: int
     done: int
+    waiting: int
 
     @property
     def state(self) -> State:
@@ -82,6 +83,7 @@ def shown_run(
         spent_words(state, saved.cost, saved.unpriced, driven=driven),
         worked_ms(state, look.now if driven else 0),
         state.counts["done"] + state.counts["reused"],
+        look.waiting_in(state),
     )
 
 
