@@ -410,6 +410,28 @@ def test_the_selected_step_is_kept_up_with_and_stays_selected(
     visit.clean(found)
 
 
+def test_filters_sums_and_bytes_are_said_as_they_are(
+    project: Project, site: Callable[..., Site]
+) -> None:
+    project.plan({"s": {"shell": "printf '\\0bytes'"}})
+    run = project.run().id
+    project.plan({f"more-{n}": {"shell": "true"} for n in range(101)})
+    project.run("-s", "more-1")
+    found = site()
+    found.enter()
+    wrong = found.ask("/?q=state:nonsense")
+    assert wrong.status == 404
+    assert "&#39;nonsense&#39; is no state of a run" in wrong.text
+    assert "running, interrupted, failed, waiting" in wrong.text
+    assert "&#39;stat:&#39; means nothing here" in found.ask("/?q=stat:failed").text
+    assert run[:10] in found.ask("/?q=state:completed+line:demo").text
+    assert "No run fits" in found.ask("/?q=state:interrupted").text
+    compared = found.ask("/compare?a=@-1&b=@").text
+    assert "1 to 100 of 102 shown" in compared
+    assert "nothing to compare: no step has one on both sides" in compared
+    assert "not shown: it is no text" in found.ask(f"/runs/{run}/step?step=s").text
+
+
 def test_two_ticked_runs_can_be_compared_and_runs_filtered(
     project: Project, site: Callable[..., Site], visit: Visit
 ) -> None:
@@ -475,5 +497,11 @@ def test_everything_works_without_scripts_to_look_at(
         expect(page.locator("#drawer")).to_contain_text("one")
         page.get_by_role("link", name="Why", exact=True).click()
         expect(page.locator("#drawer pre.why")).to_contain_text("a ran in")
+        project.plan({"asks": {"shell": "true", "approve": "always"}}, file="b.yaml", name="b")
+        assert project.run("b.yaml").code == 3
+        page.goto(found.base + "/approvals")
+        expect(page.locator(".unscripted")).to_contain_text("to act, type the commands")
+        expect(page.get_by_role("button", name="Approve")).to_be_hidden()
+        expect(page.locator("[data-card]")).to_contain_text("holdfast approve")
     finally:
         context.close()

@@ -63,6 +63,7 @@ class Content:
     text: str | None = None
     prose: Markup | None = None
     rest: int = 0  # characters that are not shown
+    hidden: str = ""  # why nothing of it is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +194,11 @@ def content_of(store: Store, entry: Entry, name: str, *, by_model: bool, room: i
     try:
         content = store.get(entry.digest)
     except IntegrityError:
-        return Content(name, entry.digest, entry.size)
+        return Content(name, entry.digest, entry.size, hidden="it is not kept any more")
     text = _text(content)
     if text is None or room <= 0:
-        return Content(name, entry.digest, len(content))
+        hidden = "it is no text" if text is None else "there is too much before it"
+        return Content(name, entry.digest, len(content), hidden=hidden)
     shown = _pretty(text[:room]) if len(text) <= room else text[:room]
     prose = rendered(text) if is_markdown(entry.path, text, by_model=by_model) else None
     return Content(name, entry.digest, len(content), shown, prose, max(0, len(text) - room))

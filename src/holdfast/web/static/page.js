@@ -1,6 +1,7 @@
 // Behaviour of the page, by attributes: data-live, data-keys, data-copy, data-compare, data-post, data-ran.
 "use strict";
 (() => {
+  document.documentElement.classList.add("scripted"); // what only works with scripts is shown now
   const SPOKEN = 5000; // milliseconds between two sentences for a voice
   const told = () => document.getElementById("told");
 
