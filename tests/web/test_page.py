@@ -282,7 +282,7 @@ def test_a_failed_step_is_looked_at_and_tried_again(
     expect(drawer).to_contain_text("attempt 2")
     expect(drawer).to_contain_text("is-good: rejected")
     expect(drawer).to_contain_text("it says bad")
-    for view in ("Result", "Why", "Logs", "Evidence", "Attempts"):
+    for view in ("Result", "Diff", "Why", "Logs", "Evidence", "Attempts"):
         drawer.get_by_role("link", name=view, exact=True).click()
         expect(drawer.locator("[aria-current=page]").first).to_have_text(view)
         accessible(page, "#drawer")
@@ -430,6 +430,32 @@ def test_filters_sums_and_bytes_are_said_as_they_are(
     assert "1 to 100 of 102 shown" in compared
     assert "nothing to compare: no step has one on both sides" in compared
     assert "not shown: it is no text" in found.ask(f"/runs/{run}/step?step=s").text
+
+
+def test_a_run_offers_what_it_needs_and_a_step_what_differs(
+    project: Project, site: Callable[..., Site]
+) -> None:
+    steps = {
+        "made": {"shell": "echo one"},
+        "bad": {"shell": "false"},
+        "ask": {"shell": "cat", "needs": ["made"], "approve": "always"},
+    }
+    project.plan(steps)
+    project.run()
+    project.plan({**steps, "made": {"shell": "echo two"}})
+    run = project.run("--yes").id
+    found = site()
+    found.enter()
+    page = found.ask(f"/runs/{run}").text
+    assert f'href="/ledger?run={run}"' in page
+    assert "Approve 1</a>" in page
+    assert "Retry 1 failed …</button>" in page
+    diff = found.ask(f"/runs/{run}/step?step=made&view=diff").text
+    assert all(f">{line}</li>" in diff for line in ("-one", "+two")), diff
+    assert "nothing to compare" in found.ask(f"/runs/{run}/step?step=bad&view=diff").text
+    card = found.ask("/approvals").text
+    assert "what it is given by made" in card
+    assert '<pre tabindex="0">two' in card
 
 
 def test_two_ticked_runs_can_be_compared_and_runs_filtered(

@@ -236,7 +236,7 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     line = _whole(location, plan_id) or (goal_line(goal) if goal else None)
     found = Place(file, root, location, line, _params(), goal, meant=plan is not None)
     if plan is None and file is not None and line is not None and wire.has_store(location):
-        found = _of_line(found, line)
+        found = of_line(found, line)
     keep_here(_here(found, plan, store))
     return found
 
@@ -260,7 +260,7 @@ def root_of(file: str | None) -> str:
         raise UsageError("the current directory is not there any more", hint="-C DIR") from error
 
 
-def _of_line(where: Place, line: str) -> Place:
+def of_line(where: Place, line: str) -> Place:
     """The same if the file that happens to be here is the line's; else with the line's own, or with none."""
     from holdfast.engine.replans import first_file
     from holdfast.engine.versions import PLANNED as REASONS

@@ -15,6 +15,7 @@ from holdfast.cli.money import spent_words
 from holdfast.cli.titles import line_title
 from holdfast.core.state import State
 from holdfast.core.views import cost_limit, worked_ms
+from holdfast.engine.opened import is_left_rejected
 from holdfast.model.items import step_named
 from holdfast.model.plan import StepId
 from holdfast.model.text import first_line
@@ -39,6 +40,7 @@ class Strip:
     notes: tuple[str, ...]
     driven: bool
     waiting: int
+    tried: int  # steps that failed and that a resume tries again
     following: tuple[str, ...]
 
     @property
@@ -48,7 +50,8 @@ class Strip:
             return ()
         if self.state.status == "running" and self.driven:
             return (("stop", "Stop after its running steps"),)
-        return () if self.driven else (("resume", "Resume"),)
+        word = f"Retry {self.tried} failed" if self.tried else "Resume"
+        return () if self.driven else (("resume", word),)
 
 
 def strip_of(look: Look, state: State) -> Strip:
@@ -68,8 +71,14 @@ def strip_of(look: Look, state: State) -> Strip:
         notes=(*conflict_lines(state), *([f"! {why}"] if why else [])),
         driven=driven,
         waiting=look.waiting_in(state),
+        tried=look.made(state, "tried", lambda: _tried_again(look, state)),
         following=tuple(_following(look, state, driven=driven)),
     )
+
+
+def _tried_again(look: Look, state: State) -> int:
+    failed = [step for step, here in state.steps.items() if here.phase == "failed"]
+    return sum(not is_left_rejected(look.store, state, step) for step in failed)
 
 
 def _following(look: Look, state: State, *, driven: bool) -> list[str]:
