@@ -278,7 +278,7 @@ def _timed(*told: tuple[int, Event]) -> State:
 
 def test_a_run_took_what_engines_worked_on_it() -> None:
     rests = RunRested("failed", Reason("stuck"))
-    first = [(100, begun()), (110, started("s")), (150, failed("s"))]
+    first: list[tuple[int, Event]] = [(100, begun()), (110, started("s")), (150, failed("s"))]
     assert worked_ms(_timed(*first), 170) == 70, "it goes on"
     assert worked_ms(_timed(*first)) == 50, "its engine is gone, and told nothing since"
     rested = [*first, (160, rests)]

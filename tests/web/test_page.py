@@ -435,7 +435,7 @@ def test_filters_sums_and_bytes_are_said_as_they_are(
 def test_a_run_offers_what_it_needs_and_a_step_what_differs(
     project: Project, site: Callable[..., Site]
 ) -> None:
-    steps = {
+    steps: dict[str, dict[str, object]] = {
         "made": {"shell": "echo one"},
         "bad": {"shell": "false"},
         "ask": {"shell": "cat", "needs": ["made"], "approve": "always"},
