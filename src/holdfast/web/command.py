@@ -73,7 +73,7 @@ def ui(
 
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # tidy up first
         with opened_apart(run) as where:
-            return _show(where, None, file, replace(asked, read_only=True))
+            return _show(where, "@", file, replace(asked, read_only=True))
     if run is not None and file is None:
         raise UsageError(
             f"there is no file '{run}', and a run is named for --export alone",
