@@ -43,6 +43,19 @@ def test_a_run_whose_engine_died_is_told_so(project: Project) -> None:
     assert run["status"] == "interrupted"
 
 
+def test_a_run_took_the_time_of_all_its_starts_wherever_that_is_told(project: Project) -> None:
+    project.plan({"a": {"shell": project.sh("test -e fixed")}})
+    assert project.run().code == 1
+    first = project.status().data["totals"]["duration_ms"]
+    project.write("fixed", "")
+    project.resume()
+    took = project.status().data["totals"]["duration_ms"]
+    (run,) = project.ok("history", "--json").json["runs"]
+    assert run["duration_ms"] == took > first
+    project.ok("ci", "report", "-o", "report")
+    assert f'time="{took / 1000:.3f}"' in project.read("report/junit.xml")
+
+
 def test_lines_are_told_apart(project: Project) -> None:
     project.plan({"a": {"shell": project.sh()}})
     run_here(project)

@@ -41,6 +41,31 @@ def test_plan_id_names_the_line_everywhere(project: Project) -> None:
     assert project.why("s")["decision"] == "run"
 
 
+def test_a_line_goes_by_the_file_that_its_last_run_began_with(project: Project) -> None:
+    project.plan({"shop": {"shell": project.sh()}, "top": {"shell": project.sh("echo SHOP")}})
+    project.plan({"top": {"shell": project.sh("echo OTHER")}}, file="other.yaml", name="other")
+    first = project.run("other.yaml").id
+    assert "next: holdfast show -f other.yaml top    holdfast plan other.yaml" in (
+        project.ok("status", first).out
+    ), "whatever line the command is about"
+    project.retry("--plan-id", "other", "top")
+    assert (project.ran(), project.ok("show", "-f", "other.yaml", "top").out) == (
+        ["top", "top"],
+        "OTHER\n",
+    )
+    assert "other · 1 step" in project.ok("plan", "--plan-id", "other").out
+    project.run("plan.yaml", "--plan-id", "mine")
+    mine = project.status("--plan-id", "mine").id
+    assert "holdfast plan --plan-id mine" in project.ok("status", mine).out, "by the usual file"
+    project.ran()
+    (project.root / "other.yaml").unlink()
+    assert "is not there any more" in project.refused(2, "run", "--plan-id", "other")
+    said = project.ok("retry", "--plan-id", "other", "top")
+    assert "it is taken as the last run has it" in said.err
+    assert said.out.endswith("next: holdfast show --plan-id other top\n")
+    assert project.ran() == ["top"]
+
+
 @pytest.mark.req("R12")
 def test_runs_are_named_by_any_unique_prefix_or_counted_back(project: Project) -> None:
     project.plan({"s": {"shell": project.sh()}})

@@ -293,6 +293,15 @@ def test_files_of_removed_steps_are_listed_kept_or_pruned_by_choice(project: Pro
     assert "old.txt" not in project.run().err
 
 
+def test_many_removed_steps_are_told_in_one_row(project: Project) -> None:
+    here = {"s": {"shell": "true"}}
+    project.plan({**here, **{f"old-{n}": {"shell": "true"} for n in range(31)}})
+    project.run("-s", "s")
+    project.plan(here)
+    assert "- 31 steps  left the plan (list: -v)" in project.ok("plan").out
+    assert project.ok("-v", "plan").out.count("left the plan") == 31
+
+
 def test_a_file_that_somebody_changed_is_said_to_be_kept(project: Project) -> None:
     steps = {
         name: {"shell": f"echo {name} > {name}.txt", "produces": f"{name}.txt"} for name in "ab"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from holdfast.core.fold import apply, extend, fold
 from holdfast.core.moves import TRANSITIONS
 from holdfast.core.state import PHASES, Phase, State, empty_state
+from holdfast.core.views import worked_ms
 from holdfast.errors import BugError
 from holdfast.model.event import (
     AttemptAccepted,
@@ -269,3 +270,23 @@ def test_the_time_of_every_attempt_counts_whose_end_was_seen() -> None:
     apply(state, Recorded(10, 9_100, started("s", 5)))
     apply(state, Recorded(11, 9_200, replace(accepted("s", 5), duration_ms=60)))
     assert (state.steps[S].duration_ms, state.steps[S].spent_ms) == (60, 100)
+
+
+def _timed(*told: tuple[int, Event]) -> State:
+    return fold(ONE, [Recorded(seq, at, event) for seq, (at, event) in enumerate(told, 1)])
+
+
+def test_a_run_took_what_engines_worked_on_it() -> None:
+    rests = RunRested("failed", Reason("stuck"))
+    first: list[tuple[int, Event]] = [(100, begun()), (110, started("s")), (150, failed("s"))]
+    assert worked_ms(_timed(*first), 170) == 70, "it goes on"
+    assert worked_ms(_timed(*first)) == 50, "its engine is gone, and told nothing since"
+    rested = [*first, (160, rests)]
+    assert worked_ms(_timed(*rested), 9000) == 60
+    resumed = [*rested, (1000, RunResumed("e"))]
+    assert worked_ms(_timed(*resumed), 1005) == 65, "nobody worked in between"
+    assert worked_ms(_timed(*rested, (8000, RunEnded("superseded")))) == 60
+    cut = [*first[:2], (5000, RunResumed("e")), (5001, lost("s")), (5020, rests)]
+    assert worked_ms(_timed(*cut)) == 30, "whoever went on found that it was gone"
+    gone = [*first[:2], (7000, lost("s")), (7000, RunEnded("superseded"))]
+    assert worked_ms(_timed(*gone)) == 10

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from holdfast.model.digest import Json
 from holdfast.testing.server import Say
+from holdfast.web.timeline import Stretch, labelled
 from tests.cli.market import asking, market
 from tests.cli.project import Project
 from tests.cli.test_ledger_words import handoff
@@ -470,3 +471,8 @@ def test_ten_thousand_steps_are_drawn_on_few_boxes_and_pages(
     target = tmp_path / "run.html"
     project.ok("ui", "--export", str(target), large)
     assert target.stat().st_size < 2_000_000
+
+
+def test_labels_of_near_cuts_do_not_run_into_each_other() -> None:
+    cuts = [Stretch(at, 10, "2 h 10 min nobody worked") for at in (300, 320, 550, 900, 910, 1200)]
+    assert [cut.label != "" for cut in labelled(cuts)] == [True, False, True, True, False, True]

@@ -311,6 +311,41 @@ def test_a_page_inside_a_step_decides_nothing(project: Project, tmp_path: Path) 
     assert "only a person decides" in said, said
 
 
+def test_a_store_that_cannot_be_written_is_shown_all_the_same(
+    project: Project, site: Callable[..., Site]
+) -> None:
+    project.plan({"a": {"shell": project.sh()}})
+    project.run()
+    (project.store / "ui.json").mkdir()  # nobody may write it, not even a superuser
+    first, second = site(), site()
+    for one in (first, second):
+        one.enter()
+        assert one.ask("/").status == 200
+    assert first.port != second.port
+    assert [path.name for path in project.store.glob("ui.json*")] == ["ui.json"]
+
+
+def test_who_typed_an_address_without_the_cookie_is_told_how_to_come_in(
+    project: Project, site: Callable[..., Site]
+) -> None:
+    project.plan({"a": {"shell": project.sh()}})
+    project.run()
+    found = site()
+    typed = [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Site", "none")]
+    said = found.ask("/runs/r-1", headers=typed)
+    assert (said.status, "Type 'holdfast ui'" in said.text) == (403, True)
+    found.enter()
+    assert found.cookie.partition("=")[2] not in said.text
+    for method, headers in (
+        ("GET", []),
+        ("GET", [("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Site", "same-origin")]),
+        ("GET", [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Site", "cross-site")]),
+        ("POST", typed),
+    ):
+        refused = found.ask("/", method, headers, session=False)
+        assert (refused.status, refused.body) == (403, b""), (method, headers)
+
+
 def test_an_old_page_of_the_store_does_not_stand_in_the_way(
     project: Project, site: Callable[..., Site]
 ) -> None:

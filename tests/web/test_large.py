@@ -44,6 +44,25 @@ def test_ten_thousand_steps_are_pages_of_two_hundred(
     visit.clean(found)
 
 
+def test_a_large_graph_begins_where_there_is_something_to_see(
+    project: Project, site: Callable[..., Site], visit: Visit
+) -> None:
+    run = large_run(project.store, 2_000)
+    found = site()
+    page = visit.open(found, f"/runs/{run}/graph")
+    expect(page.locator("svg a.box").first).to_be_in_viewport()
+    page.goto(f"{found.base}/runs/{run}/graph?find=s01999")
+    expect(page.locator("svg a.box:not(.dim)").first).to_be_in_viewport()
+    page.goto(f"{found.base}/runs/{run}/graph?focus=s01999&up=1&step=s01999")
+    expect(page.locator("svg a[aria-current]")).to_be_in_viewport()
+    page.goto(f"{found.base}/runs/{run}/graph")
+    page.get_by_role("button", name="fit").click()
+    canvas = "document.querySelector('[data-canvas]')"
+    for side in ("Width", "Height"):
+        assert page.evaluate(f"{canvas}.scroll{side} <= {canvas}.client{side}"), side
+    visit.clean(found)
+
+
 def test_a_run_is_folded_once_and_then_kept_up_with(tmp_path: Path) -> None:
     """Counted, not timed: asked again, not one event is read; after a new one, only that."""
     run = RunId(large_run(tmp_path / ".holdfast", 300))

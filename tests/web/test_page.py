@@ -47,6 +47,7 @@ def test_a_run_is_watched_to_its_end(
     )
     project.begun_by("run", step="first")
     found = site()
+    visit.page.clock.install()
     page = visit.open(found)
     row = page.locator("table.runs tbody tr")
     expect(row.locator(".state")).to_have_text("running")
@@ -54,6 +55,12 @@ def test_a_run_is_watched_to_its_end(
     row.locator("[data-row]").click()
     first, second, group = (_row(page, name) for name in ("first", "second", "each"))
     expect(first.locator(".state")).to_contain_text("running")
+    clocks = (first.locator("[data-ran]"), page.locator("#strip [data-ran]"))
+    for clock in clocks:
+        expect(clock).to_have_text(re.compile(r"^\d+ s$"))
+    page.clock.fast_forward("02:03:00")
+    for clock in clocks:
+        expect(clock).to_contain_text("2 h 3 min")
     expect(second.locator(".state")).to_contain_text("pending")
     project.open("first")
     expect(first.locator(".state")).to_contain_text("done")
@@ -105,6 +112,30 @@ def test_events_go_on_where_a_browser_left_off(project: Project, site: Callable[
     assert "strip" in some
 
 
+def test_another_plan_files_run_is_tried_again_by_its_own_plan(
+    project: Project, site: Callable[..., Site]
+) -> None:
+    project.plan({"shop": {"shell": project.sh()}, "top": {"shell": project.sh("echo SHOP")}})
+    project.plan({"top": {"shell": project.sh("echo OTHER")}}, file="other.yaml", name="other")
+    run = project.run("other.yaml").id
+    project.ran()
+    found = site()
+    found.enter()
+    assert "holdfast plan other.yaml" in found.ask(f"/runs/{run}").text
+    shown = found.ask(f"/runs/{run}/act?do=retry&step=top").text
+    assert "holdfast retry -f other.yaml top --yes" in shown
+    assert "shop" not in shown
+    digest = re.search(r'name="digest" value="(\w+)"', shown)
+    assert digest is not None
+    done = found.post(
+        f"/runs/{run}/do", {"do": "retry", "step": "top", "digest": digest[1], "because": ""}
+    )
+    assert done.status == 200, done.text
+    until(lambda: project.status("-f", "other.yaml").data["status"] == "completed", "it ends")
+    assert project.ran() == ["top"]
+    assert project.ok("show", "-f", "other.yaml", "top").out == "OTHER\n"
+
+
 def _first_event(site: Site, path: str, *headers: tuple[str, str]) -> str:
     import socket
 
@@ -144,8 +175,19 @@ def test_an_approval_is_given_by_a_key_and_the_run_goes_on(
     expect(card).to_contain_text("external")
     expect(card).to_contain_text("$0")
     accessible(page)
+    other = visit.context.new_page()
+    other.goto(found.base + "/approvals")
+    expect(other.locator("[data-card]")).to_have_count(1)
     page.keyboard.press("y")
     expect(card).to_contain_text("ship: approved")
+    expect(card).not_to_contain_text("waits for an approval")
+    expect(other.locator("[data-card]")).to_have_count(0)
+    expect(other.locator("nav .badge")).to_be_empty()
+    other.goto(found.base + f"/runs/{project.status().id}")
+    expect(other.locator(".next")).to_contain_text("holdfast resume")
+    expect(other.locator(".next")).not_to_contain_text("approve")
+    expect(_row(other, "ship")).to_contain_text("approved: it goes on with holdfast resume")
+    other.close()
     _press(page, "Resume")
     expect(page.locator(".preview")).to_contain_text("1 of 2 steps are kept")
     accessible(page, ".preview")
@@ -184,12 +226,12 @@ def test_a_no_needs_a_reason_and_a_yes_can_be_taken_back(
     one, two = (page.locator("[data-card]", has_text=f"{name} waits") for name in ("one", "two"))
     one.locator("select").select_option("content")
     _press(one, "Approve")
-    expect(one).to_contain_text("one: approved")
+    expect(page.locator("[data-card]", has_text="one: approved")).to_be_visible()
     _press(two, "Reject")
     expect(two.locator("[data-no]")).to_be_focused()
     two.locator("[data-no]").fill("the release is frozen")
     _press(two, "Reject")
-    expect(two).to_contain_text("two: rejected")
+    expect(page.locator("[data-card]", has_text="two: rejected")).to_be_visible()
     page.reload()
     row = page.locator("tr", has_text="one")
     expect(row).to_contain_text("approved")
@@ -240,7 +282,7 @@ def test_a_failed_step_is_looked_at_and_tried_again(
     expect(drawer).to_contain_text("attempt 2")
     expect(drawer).to_contain_text("is-good: rejected")
     expect(drawer).to_contain_text("it says bad")
-    for view in ("Result", "Why", "Logs", "Evidence", "Attempts"):
+    for view in ("Result", "Diff", "Why", "Logs", "Evidence", "Attempts"):
         drawer.get_by_role("link", name=view, exact=True).click()
         expect(drawer.locator("[aria-current=page]").first).to_have_text(view)
         accessible(page, "#drawer")
@@ -248,8 +290,13 @@ def test_a_failed_step_is_looked_at_and_tried_again(
     said = project.ok("why", "make", "--run", "@").out
     expect(drawer.locator("pre.why")).to_contain_text(said.splitlines()[0])
     assert "step=make" in page.url
-    project.open("mended")
     _press(drawer, "retry")
+    expect(drawer.locator(".preview")).to_contain_text("tried again")
+    project.retry("make")
+    _press(drawer, "Do it")
+    expect(drawer.locator(".preview [role=alert]")).to_contain_text("something changed since this")
+    visit.faults.clear()  # a browser notes that it was refused
+    project.open("mended")
     expect(drawer.locator(".preview")).to_contain_text("tried again")
     expect(drawer.locator(".preview")).to_contain_text("holdfast retry make --yes")
     _press(drawer, "Do it")
@@ -286,6 +333,7 @@ def test_a_run_is_stopped_a_step_skipped_and_a_result_accepted(
     expect(page.locator("#strip .state")).to_have_text("failed")
     page.locator(".steps [data-step=bad]").click()
     _press(page, "skip")
+    expect(page.locator(".preview")).to_contain_text("--yes --because '…'")
     page.get_by_label("Why; kept with the decision").fill("checked by hand")
     _press(page, "Do it")
     expect(page.locator("#strip .state")).to_have_text("completed")
@@ -293,6 +341,7 @@ def test_a_run_is_stopped_a_step_skipped_and_a_result_accepted(
     assert project.status().states == {"slow": "done", "bad": "skipped", "end": "done"}
     page.goto(re.sub(r"\?.*", "", page.url) + "?step=slow")
     _press(page, "accept")
+    expect(page.locator(".preview")).to_contain_text("--because '…'")
     page.get_by_label("Why; kept with the decision").fill("still good")
     _press(page, "Do it")
     expect(page.locator("#drawer")).to_contain_text("stands")
@@ -313,8 +362,18 @@ def test_what_changed_since_a_preview_is_shown_again_before_anything_is_done(
     assert project.ran() == ["a", "a"]
     body = {"do": "retry", "step": "a", "digest": digest[1]}
     answer = found.post(f"/runs/{run}/do", body)
-    assert answer.status == 409
-    assert "something changed since this was shown" in answer.text
+    assert answer.status == 412
+    assert "something changed since this was shown; this is how it is now" in answer.text
+    fresh = re.search(r'name="digest" value="([0-9a-f]{64})"', answer.text)
+    assert fresh is not None
+    assert fresh[1] != digest[1]
+    project.plan({"a": {"shell": project.sh()}})
+    project.run()
+    project.ran()
+    late = found.post(f"/runs/{run}/do", {**body, "digest": fresh[1]})
+    assert late.status == 409
+    assert "something changed since this was shown: r-" in late.text
+    assert "is not the last run of its line" in late.text
     assert project.ran() == []
 
 
@@ -349,6 +408,54 @@ def test_the_selected_step_is_kept_up_with_and_stays_selected(
     expect(page.locator(".steps [data-step=talks]")).to_be_focused()
     assert "step=" not in page.url
     visit.clean(found)
+
+
+def test_filters_sums_and_bytes_are_said_as_they_are(
+    project: Project, site: Callable[..., Site]
+) -> None:
+    project.plan({"s": {"shell": "printf '\\0bytes'"}})
+    run = project.run().id
+    project.plan({f"more-{n}": {"shell": "true"} for n in range(101)})
+    project.run("-s", "more-1")
+    found = site()
+    found.enter()
+    wrong = found.ask("/?q=state:nonsense")
+    assert wrong.status == 404
+    assert "&#39;nonsense&#39; is no state of a run" in wrong.text
+    assert "running, interrupted, failed, waiting" in wrong.text
+    assert "&#39;stat:&#39; means nothing here" in found.ask("/?q=stat:failed").text
+    assert run[:10] in found.ask("/?q=state:completed+line:demo").text
+    assert "No run fits" in found.ask("/?q=state:interrupted").text
+    compared = found.ask("/compare?a=@-1&b=@").text
+    assert "1 to 100 of 102 shown" in compared
+    assert "nothing to compare: no step has one on both sides" in compared
+    assert "not shown: it is no text" in found.ask(f"/runs/{run}/step?step=s").text
+
+
+def test_a_run_offers_what_it_needs_and_a_step_what_differs(
+    project: Project, site: Callable[..., Site]
+) -> None:
+    steps: dict[str, dict[str, object]] = {
+        "made": {"shell": "echo one"},
+        "bad": {"shell": "false"},
+        "ask": {"shell": "cat", "needs": ["made"], "approve": "always"},
+    }
+    project.plan(steps)
+    project.run()
+    project.plan({**steps, "made": {"shell": "echo two"}})
+    run = project.run("--yes").id
+    found = site()
+    found.enter()
+    page = found.ask(f"/runs/{run}").text
+    assert f'href="/ledger?run={run}"' in page
+    assert "Approve 1</a>" in page
+    assert "Retry 1 failed …</button>" in page
+    diff = found.ask(f"/runs/{run}/step?step=made&view=diff").text
+    assert all(f">{line}</li>" in diff for line in ("-one", "+two")), diff
+    assert "nothing to compare" in found.ask(f"/runs/{run}/step?step=bad&view=diff").text
+    card = found.ask("/approvals").text
+    assert "what it is given by made" in card
+    assert '<pre tabindex="0">two' in card
 
 
 def test_two_ticked_runs_can_be_compared_and_runs_filtered(
@@ -416,5 +523,11 @@ def test_everything_works_without_scripts_to_look_at(
         expect(page.locator("#drawer")).to_contain_text("one")
         page.get_by_role("link", name="Why", exact=True).click()
         expect(page.locator("#drawer pre.why")).to_contain_text("a ran in")
+        project.plan({"asks": {"shell": "true", "approve": "always"}}, file="b.yaml", name="b")
+        assert project.run("b.yaml").code == 3
+        page.goto(found.base + "/approvals")
+        expect(page.locator(".unscripted")).to_contain_text("to act, type the commands")
+        expect(page.get_by_role("button", name="Approve")).to_be_hidden()
+        expect(page.locator("[data-card]")).to_contain_text("holdfast approve")
     finally:
         context.close()

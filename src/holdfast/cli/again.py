@@ -52,6 +52,7 @@ class Here:
     params: Mapping[str, object] = field(default_factory=dict)
     goal: str = ""  # that is planned for on this very line
     root: str = ""  # of the plan file, if there is one
+    planless: bool = False  # whether nobody knows which file has the plan of the line
 
 
 def keep_here(here: Here) -> None:
@@ -110,6 +111,19 @@ def again(text: str | None) -> str | None:
         nested = number % 2 and "'" in made.strip("'")  # quotes within quotes are read by nobody
         pieces[number] = f"`{made[1:-1]}`" if nested else made
     return "".join(pieces)
+
+
+def possible(commands: str) -> str:
+    """Commands that are told together, without those for a plan if no file is known to have that."""
+    if not here_now().planless:
+        return commands
+    kept = [one for one in commands.split(_GAP) if not _reads_plan(one)]
+    return _GAP.join(kept)
+
+
+def _reads_plan(command: str) -> bool:
+    found = _COMMAND.match(command)
+    return found is not None and found[1] in ARGUMENT
 
 
 def folded(line: str, width: int) -> list[str]:

@@ -37,7 +37,7 @@ from holdfast.cli.titles import plan_title
 from holdfast.core.outlay import Saved
 from holdfast.core.reasons import sentence
 from holdfast.core.state import Phase, State
-from holdfast.core.views import shown_phase
+from holdfast.core.views import shown_phase, worked_ms
 from holdfast.core.waves import graph_of
 from holdfast.engine.journals import runs_of
 from holdfast.formats.spots import Spot, Spots, spots
@@ -112,7 +112,6 @@ def report_of(store: Store, where: Place, state: State, before: State | None) ->
     limit = ""
     if state.status == "limit" and state.rest is not None:
         limit = first_line(limit_words(store, state)) or sentence(state.rest)
-    ended = state.ended_at or wire.now_ms()
     return Report(
         title=plan_title(state.plan),
         sign=_sign(state),
@@ -130,7 +129,7 @@ def report_of(store: Store, where: Place, state: State, before: State | None) ->
         line=state.line,
         run=state.run,
         began_ms=state.started_at,
-        took_ms=max(0, ended - state.started_at),
+        took_ms=worked_ms(state, wire.now_ms() if driven else 0),
     )
 
 

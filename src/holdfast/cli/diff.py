@@ -320,6 +320,8 @@ def _tell(lines: Iterable[Told]) -> None:
 def outputs_words(found: Difference) -> str:
     """How many of the outputs differ."""
     outputs, compared = found.outputs or (), len(shared(found.before, found.after))
+    if not compared:
+        return "nothing to compare: no step has one on both sides"
     if not outputs:
         return f"equal ({compared} step{'s' if compared != 1 else ''} compared)"
     return f"{len({piece.step for piece in outputs})} of {compared} differ"

@@ -200,13 +200,13 @@ def drive(
     try:
         wishes = wishes_of(where, store, settings, given, agreed)
         trust = Trust(store, plan.project, plan.name, wire.now_ms)
-        wishes = replace(wishes, written_here=not trust.was_asked)
+        wishes = replace(wishes, file=where.file_seen(), written_here=not trust.was_asked)
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=folder_of(given))
         state = once(driven, begin, repeat)
         while state.status == "waiting" and manner.how == "ask" and ask_people(store, where, state):
             run = state.run
             state = once(driven, lambda world: resume_run(world, run, only=()))  # noqa: B023
-        keep_line(where, state.line)
+        keep_line(where, state.line, state.file)
         following = taking(where.root, store, state, asks=manner.how == "ask")
         code = WAITING
         if following is None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast import wire
-from holdfast.cli.again import again, folded, here_now, keep_here
+from holdfast.cli.again import again, folded, here_now, keep_here, possible
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import commands, conflict_lines, waiting_words
 from holdfast.cli.limits import (
@@ -32,7 +32,7 @@ from holdfast.core.estimate import asked_models, looked_back
 from holdfast.core.outlay import Saved
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
-from holdfast.core.views import run_json, shown_phase
+from holdfast.core.views import run_json, shown_phase, worked_ms
 from holdfast.engine.asked import asked_in
 from holdfast.engine.replans import doubts, led_to, unanswered
 from holdfast.engine.requests import additions
@@ -114,10 +114,11 @@ def saved_of(store: Store, state: State) -> Saved:
 def run_told(store: Store, state: State, file: str | None) -> dict[str, Json]:
     """A run as programs read it, with what people were asked and what they asked for."""
     saved = saved_of(store, state)
+    driven = state.status == "running" and wire.is_driven(store, state)
     return run_json(
         state,
         file=file,
-        now=wire.now_ms(),
+        now=wire.now_ms() if driven else 0,
         asked=asked_in(store, state),
         additions=additions(store, state),
         saved=None if saved.unpriced else saved.cost,
@@ -264,8 +265,7 @@ def headline(
     counts = state.counts
     complete = counts["done"] + counts["reused"]
     abandoned = state.status == "running" and not driven
-    end = now if state.status == "running" and driven else last_sign(state)
-    took = seconds(max(0, end - state.since))
+    took = seconds(worked_ms(state, now if driven else 0))
     word = "running, engine gone" if abandoned else str(state.status)
     time = f", saved ~{seconds(saved_ms)}" if saved_ms >= 1000 else ""  # noqa: PLR2004 - a second
     spent = spent_words(state, saved.cost, saved.unpriced, driven=driven)
@@ -316,6 +316,7 @@ def next_commands(
     Its plan is answered under `REPLAN`.
     """
     usual = _usual_next(state, driven=driven, own=own, answered=answered)
+    usual = possible(usual) or "holdfast status"
     ticket = state.plan.origin.get("ticket")
     if not isinstance(ticket, Mapping):
         return usual

@@ -19,7 +19,7 @@ from holdfast.cli.titles import line_title
 from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
-from holdfast.core.views import Addition, origin_json, spent_json
+from holdfast.core.views import Addition, origin_json, spent_json, worked_ms
 from holdfast.engine.elsewhere import Brought, brought_in
 from holdfast.engine.journals import read_state
 from holdfast.engine.requests import additions
@@ -87,7 +87,7 @@ def history(
     finally:
         with_store.close()
     if as_json:
-        shown: list[Json] = [_seen_json(item) for item in seen]
+        shown: list[Json] = [_seen_json(item, now) for item in seen]
         out_json({"schema": "holdfast.history/1", "runs": shown, "known": len(rows)})
         return 0
     several = len({item.row.line for item in seen}) > 1
@@ -185,12 +185,16 @@ def asked(options: Options) -> str:
     return " ".join(words)
 
 
+def _worked(item: Seen, now: int) -> int:
+    return worked_ms(item.state, now if item.word == "running" else 0)
+
+
 def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
     drawn = view().mode == "rich"
     for item in seen:
         state = item.state
         complete = f"{state.counts['done'] + state.counts['reused']}/{len(state.steps)}"
-        took = seconds(max(0, (state.ended_at or item.last_at) - state.started_at))
+        took = seconds(_worked(item, now))
         when = age_words(now - state.started_at) if drawn else moment(state.started_at)
         line = f"{line_title(item.row.line, state.plan.goal)}  " if every_line else ""
         gaps = f"{count(len(state.gaps), 'gap')}  " if state.gaps else ""
@@ -244,7 +248,7 @@ def _growth(item: Seen) -> Iterator[str]:
         yield f"gaps: {', '.join(state.gaps)}"
 
 
-def _seen_json(item: Seen) -> dict[str, Json]:
+def _seen_json(item: Seen, now: int) -> dict[str, Json]:
     state = item.state
     return {
         "run": item.row.run,
@@ -254,7 +258,7 @@ def _seen_json(item: Seen) -> dict[str, Json]:
         "status": item.word,
         "started_at": state.started_at,
         "changed_at": item.last_at,
-        "duration_ms": max(0, (state.ended_at or item.last_at) - state.started_at),
+        "duration_ms": _worked(item, now),
         "steps": len(state.steps),
         "done": state.counts["done"],
         "reused": _reused(state),

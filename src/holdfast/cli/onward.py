@@ -225,7 +225,7 @@ def fork(
     consent_to(outside, yes=bool(manner["yes"]), paid=names, bounds=bounds)
     agreed = agreed_with(told, names)
     talk(f"forking {short(state.run)} at '{step_id}' into line '{line}'")
-    keep_line(where, line)
+    keep_line(where, line, state.file)
     return drive(
         where,
         state.plan,

@@ -46,6 +46,7 @@ MOST_COLUMNS = 80  # of a line that is cut even where lines have no bound
 FEWEST = 3  # steps that are worth a group
 _PASSING = {"upstream_changed", "dependency_failed", "dependency_skipped", "awaiting_person"}
 _HINT = "(list: -v)"
+_PRUNE = "holdfast run --removed prune"
 _PLAIN = 72  # where the last column begins at most, if lines are never cut
 _COLOURS = {"+": "32", "~": "33", "?": "36", "-": "31", "!": "31"}  # the others are signs of states
 _SIGN = re.compile(r"^ ([+~?!-])(?= )")
@@ -85,7 +86,7 @@ class Row(NamedTuple):
 
 def table(ahead: Ahead, how: View, *, verbose: int = 0, commands: Sequence[str] = ()) -> list[str]:
     """The whole screen."""
-    rows = [*rows_of(ahead, verbose), *_removed(ahead)]
+    rows = [*rows_of(ahead, verbose), *_removed(ahead, verbose)]
     lines = [head(ahead), ""]
     if verbose:
         lines += [*_lists(ahead), ""]
@@ -204,16 +205,22 @@ def _digests(outlook: Outlook) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _removed(ahead: Ahead) -> list[Row]:
+def _removed(ahead: Ahead, verbose: int) -> list[Row]:
+    """The steps that left the plan; if they are many, in one row unless all are wanted."""
     if ahead.earlier is None:
         return []
-    return [Row("-", s, removed_words(ahead.earlier, s)) for s in ahead.changes.removed]
+    gone = ahead.changes.removed
+    if verbose or len(gone) <= MOST_ROWS:
+        return [Row("-", s, removed_words(ahead.earlier, s)) for s in gone]
+    keeps = any(ahead.earlier.plan.steps[s].produces for s in gone)
+    kept = f"; their files are kept (delete: {again(_PRUNE)})" if keeps else ""
+    return [Row("-", f"{len(gone):,} steps", f"left the plan{kept} {_HINT}")]
 
 
 def removed_words(earlier: Earlier, step_id: StepId) -> str:
     """That a step left the plan, and what becomes of its files."""
     paths = ", ".join(earlier.plan.steps[step_id].produces)
-    prune = again("holdfast run --removed prune")
+    prune = again(_PRUNE)
     return f"left the plan; {paths} is kept (delete: {prune})" if paths else "left the plan"
 
 

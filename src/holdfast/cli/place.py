@@ -16,7 +16,7 @@ import click
 from holdfast import wire
 from holdfast.cli.again import Here, here_now, keep_here
 from holdfast.cli.say import talk
-from holdfast.cli.titles import is_planning
+from holdfast.cli.titles import brief, is_planning
 from holdfast.errors import PlanError, UsageError
 from holdfast.formats.heading import plan_name, python_part
 from holdfast.model.digest import Json, digest_bytes
@@ -26,6 +26,7 @@ from holdfast.ports import RunRow, Store
 from holdfast.wire.shared import refuse_password
 
 if TYPE_CHECKING:
+    from holdfast.core.state import State
     from holdfast.engine.unkept import Hidden
     from holdfast.formats.planfile import Asked, Loaded
 
@@ -33,6 +34,7 @@ PLAN_NAMES = ("plan.yaml", "plan.yml", "plan.json")
 SUFFIXES = (".yaml", ".yml", ".json", ".py")
 RECEIVED = "received"  # the folder of plans that somebody sent
 _RECEIVED = f"{os.sep}{wire.STORE_NAME}{os.sep}{RECEIVED}"
+WITHOUT_FILE = "no file is known to have this plan: it is taken as the last run has it"
 PLANNED = "planned"  # what a plan is called that a model made for a goal
 
 _LONG = 300  # characters of a goal that is not said again in every hint
@@ -55,6 +57,7 @@ class Place:
     params: Mapping[str, Json] = field(default_factory=dict)
     goal: str = ""
     spare: bool = False  # whether params may be given that the plan does not have
+    meant: bool = False  # whether a person named the file, or the line is known to be run from it
 
     def load(
         self,
@@ -116,9 +119,33 @@ class Place:
     def _nothing(self) -> UsageError:
         if self.goal:
             return UsageError("nothing was planned for this goal yet", hint="holdfast plan")
+        if self.plan_id is not None and _found() is not None:
+            return UsageError(
+                f"the plan file of line '{brief(self.plan_id)}' is not there any more",
+                hint="name a plan file",
+            )
         return UsageError(
             f"there is no {' or '.join(PLAN_NAMES)} here", hint="name a plan file, or use -C DIR"
         )
+
+    def load_again(self, store: Store, state: State) -> Loaded:
+        """Read the plan for another run of a line: that of its file, else the one that its last run has."""
+        if self.meant or self.is_named(state.line):
+            return self.load()
+        if (found := self.planned()) is not None:
+            return found
+        from holdfast.engine.versions import kept_plan
+        from holdfast.formats.planfile import Loaded
+
+        return Loaded(replace(kept_plan(store, state.base), name=state.line), "", self.root)
+
+    def is_named(self, line: str) -> bool:
+        """Whether the plan file has the name of a line."""
+        return self.file is not None and plan_name(self.file) == line
+
+    def file_seen(self) -> str:
+        """The plan file as seen from the project; empty if there is none."""
+        return os.path.relpath(self.file, self.root) if self.file is not None else ""
 
     def line(self) -> str | None:
         """The line that is meant: by --plan-id, else by the plan file if there is one.
@@ -207,9 +234,9 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     refuse_password(store or "")
     location = wire.store_location(root, store)
     line = _whole(location, plan_id) or (goal_line(goal) if goal else None)
-    if plan is None and file is not None and line is not None and _is_planned(location, line):
-        file = None  # the file happens to be here; the line is that of a goal
-    found = Place(file, root, location, line, _params(), goal)
+    found = Place(file, root, location, line, _params(), goal, meant=plan is not None)
+    if plan is None and file is not None and line is not None and wire.has_store(location):
+        found = of_line(found, line)
     keep_here(_here(found, plan, store))
     return found
 
@@ -233,19 +260,36 @@ def root_of(file: str | None) -> str:
         raise UsageError("the current directory is not there any more", hint="-C DIR") from error
 
 
-def _is_planned(location: str, line: str) -> bool:
-    """Whether the latest plan of a line was made by a model."""
-    if not wire.has_store(location):
-        return False
+def of_line(where: Place, line: str) -> Place:
+    """The same if the file that happens to be here is the line's; else with the line's own, or with none."""
+    from holdfast.engine.replans import first_file
     from holdfast.engine.versions import PLANNED as REASONS
     from holdfast.engine.versions import versions
 
-    store = wire.open_store(location, readonly=True)
+    store = where.open(readonly=True)
     try:
         found = versions(store, "", line)
+        if found and found[-1].reason in REASONS:  # the line is that of a goal
+            return replace(where, file=None)
+        rows = [] if where.is_named(line) else store.runs(line)
+        return on_line(where, line, first_file(store, rows[-1].run) if rows else "")
     finally:
         store.close()
-    return bool(found) and found[-1].reason in REASONS
+
+
+def on_line(where: Place, line: str, file: str) -> Place:
+    """This place for a line whose last run began with a plan file, as seen from the project.
+
+    If nobody knows with which, the file that is here stays; if it is gone, there is none.
+    """
+    if where.is_named(line) or not file:
+        return replace(where, plan_id=line, meant=where.is_named(line))
+    path = os.path.normpath(os.path.join(where.root, file))
+    is_inside = path.startswith(os.path.join(where.root, ""))
+    is_there = is_inside and os.path.isfile(python_part(path)[0] or path)
+    return replace(
+        where, file=os.path.relpath(path) if is_there else None, plan_id=line, meant=is_there
+    )
 
 
 def _whole(location: str, given: str | None) -> str | None:
@@ -292,22 +336,37 @@ def _goal_hint(given: str) -> str | None:
     return "a goal has more than one word" if is_word else None
 
 
-def keep_line(where: Place, line: str) -> None:
-    """Let the commands that are told name another line than that of the plan file."""
-    if where.line() not in {None, line}:
-        keep_here(replace(here_now(), plan_id=line))
+def keep_line(where: Place, line: str, file: str = "") -> None:
+    """Let the commands that are told name another line than that of the plan file.
+
+    `file` is the plan file that the line is run from, if that is known: then they name that one.
+    """
+    own = where.line()
+    if own == line or (own is None and not file):
+        return
+    there = on_line(where, line, file)
+    is_other = there.meant and there.file != _found()
+    keep_here(
+        replace(
+            here_now(),
+            file=there.file or "" if is_other else "",
+            plan_id="" if there.is_named(line) else line,
+            planless=not there.meant,
+        )
+    )
 
 
 def _here(found: Place, plan: str | None, store: str | None) -> Here:
     """What has to be said to get to this place again."""
-    file = plan if plan is not None and plan != _found() else ""
+    given = found.file if plan is None else plan
+    file = given if given is not None and given != _found() else ""
     is_own = found.location == wire.store_location(found.root, None)
     line = found.plan_id or ""
     if found.goal and (len(found.goal) > _LONG or found.goal.startswith("-")):
         file = ""  # its digest is shorter, and no option
     elif found.goal and line == goal_line(found.goal):
         line = ""
-    if line and found.file is not None and plan_name(found.file) == line:
+    if line and found.is_named(line):
         line = ""
     root = found.root if found.file is not None else ""
     return Here(file, "" if is_own else store or "", line, found.params, root=root)

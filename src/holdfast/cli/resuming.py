@@ -11,7 +11,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.additions import taken_up
-from holdfast.cli.again import again
+from holdfast.cli.again import again, here_now, keep_here
 from holdfast.cli.consent import consent_within
 from holdfast.cli.detach import detach_on
 from holdfast.cli.drive import as_begun, manner_of, where_of
@@ -30,6 +30,7 @@ from holdfast.cli.goal import old_run_words
 from holdfast.cli.grown import forced_steps
 from holdfast.cli.people import is_held
 from holdfast.cli.place import (
+    WITHOUT_FILE,
     Place,
     file_option,
     find_run,
@@ -44,7 +45,7 @@ from holdfast.cli.say import short, talk
 from holdfast.cli.show import load_state
 from holdfast.cli.succession import with_step
 from holdfast.cli.titles import brief
-from holdfast.core.state import State
+from holdfast.core.state import COMPLETE, State
 from holdfast.engine.journals import read_state
 from holdfast.engine.opened import is_left_rejected, left_alone
 from holdfast.engine.replans import led_to
@@ -198,10 +199,16 @@ def retry(
         assert state is not None
         step_id = known_step(state.plan, step.removesuffix("+"))
         held = is_held(with_store, state, step_id)
+        phase = state.steps[step_id].phase
+        goes_on = not state.ended and (
+            held or phase in {"failed", "waiting"} or step_id in state.gaps
+        )
+        if not goes_on and not state.ended and phase not in COMPLETE:
+            raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
+        loaded = None if goes_on else where.load_again(with_store, state)
     finally:
         with_store.close()
-    phase = state.steps[step_id].phase
-    if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
+    if loaded is None:
         below = state.graph.below([step_id])
         agreed, raised = agree_again(where, state, below, manner, told)
         if detach:
@@ -214,9 +221,10 @@ def retry(
             agreed,
             lambda world: resume_run(world, found, only=named, asked=named, max_cost=raised),
         )
-    if not state.ended and phase not in {"done", "reused"}:
-        raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
-    loaded = where.load()
+    if not loaded.file and not loaded.foreign:
+        talk(WITHOUT_FILE)
+        where = replace(where, file=None)
+        keep_here(replace(here_now(), planless=True))
     check_trust(where, loaded, Options(), None, manner)
     options = Options(
         force_steps=forced_steps(where, loaded, [step_id]),

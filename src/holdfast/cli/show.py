@@ -99,7 +99,7 @@ def run_lines(
     """Where a run stands, on one screen; its last line says what to do next."""
     imported = any(row.run == state.run and row.imported for row in store.runs(imported=True))
     if not imported:
-        keep_line(where, state.line)
+        keep_line(where, state.line, state.file)
     now, more = wire.now_ms(), additions(store, state)
     driven, words = wire.is_driven(store, state), last_words(store, state)
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}

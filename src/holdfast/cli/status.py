@@ -14,7 +14,7 @@ from holdfast.cli.money import step_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, seconds, short
 from holdfast.core.reasons import sentence
-from holdfast.core.state import Phase, State
+from holdfast.core.state import Phase, State, StepState
 from holdfast.core.views import Addition, shown_phase
 from holdfast.model.plan import StepId
 from holdfast.model.text import first_line, one_line
@@ -51,7 +51,7 @@ def status_lines(
             origin = added_words(state, step_id, additions)
             said = words.get(step_id, "")
             if step_id in answered:
-                said = f"{answered[step_id]}: it goes on with holdfast resume"
+                said = answered_words(answered[step_id])
             lines += _step(state, step_id, elapsed, said, origin, voice=voice)
     if not every:
         lines += _rest(state)
@@ -63,6 +63,11 @@ def status_lines(
         *lines,
         again(f"next: {next_commands(state, driven=driven, own=own, answered=answered)}"),
     ]
+
+
+def answered_words(said: str) -> str:
+    """What is told of a step that waits although somebody decided."""
+    return f"{said}: it goes on with holdfast resume"
 
 
 def _origin(state: State) -> list[str]:
@@ -107,13 +112,18 @@ def step_notes(
             f"attempt {step.attempts} of {most}" if running else f"{step.attempts} attempts"
         )
     if step.phase == "running":
-        notes.append(f"for {seconds(max(0, now - step.started_at))}" if now else "interrupted")
+        notes.append(ran_words(step, now))
     elif step.phase == "done":
         notes.append(seconds(step.duration_ms))
     open_calls = (step.calls or {}).values() if not now else ()
     if cost := step_words(step.spent, sum(call.reserved or 0 for call in open_calls)):
         notes.append(cost)
     return notes
+
+
+def ran_words(step: StepState, now: int) -> str:
+    """For how long a step is running; `now` is 0 if nobody drives it any more."""
+    return f"for {seconds(max(0, now - step.started_at))}" if now else "interrupted"
 
 
 def _rest(state: State) -> list[str]:

@@ -129,7 +129,8 @@ class Tally:
 
 def tally_of(state: State) -> Tally:
     """The tally of a run as it stands."""
-    tally = Tally(run=state.run, since=state.since, most=cost_limit(state))
+    begun = state.since - state.worked  # as if its starts had followed each other
+    tally = Tally(run=state.run, since=begun, most=cost_limit(state))
     tally.calls = calls_of(state)
     spent = state.spent
     tally.asked, tally.cost, tally.unpriced = spent.calls, spent.cost, spent.unpriced

@@ -97,6 +97,8 @@ def apply(state: State, recorded: Recorded) -> None:
         _check_status(state, event)
     handler(state, event, recorded.at)
     state.seq = recorded.seq
+    if type(event) is not AttemptLost:  # that is told of an engine that is gone
+        state.last_at = recorded.at
 
 
 def extend(state: State, item: Reused) -> None:
@@ -128,7 +130,7 @@ def _run_started(state: State, event: RunStarted, at: int) -> None:
     state.plan_digest, state.w_ref = event.plan, event.w_ref
     state.base, state.base_ref = event.plan, event.w_ref
     state.options, state.previous = event.options, event.previous
-    state.forked, state.forked_at = event.forked, event.forked_at
+    state.forked, state.forked_at, state.file = event.forked, event.forked_at, event.file
     state.status, state.started_at, state.since = "running", at, at
     state.selected = frozenset(event.options.select) or None
     state.max_cost, state.agreed = event.options.max_cost, event.agreed
@@ -140,6 +142,7 @@ def _run_started(state: State, event: RunStarted, at: int) -> None:
 
 
 def _run_resumed(state: State, event: RunResumed, at: int) -> None:
+    _count_work(state, state.last_at)
     state.status, state.rest, state.escalation = "running", None, None
     state.short, state.wanted = None, 0
     if event.max_cost is not None:
@@ -264,6 +267,7 @@ def _replan_decided(state: State, event: ReplanDecided, _: int) -> None:
 def _run_rested(state: State, event: RunRested, at: int) -> None:
     if state.running:
         raise BugError(f"the run rests while {sorted(state.running)} are running")
+    _count_work(state, at)
     state.status, state.rest, state.ended_at = event.status, event.reason, at
 
 
@@ -271,7 +275,14 @@ def _run_ended(state: State, event: RunEnded, at: int) -> None:
     is_open = not state.complete or bool(state.conflicts) or state.replan is not None
     if state.running or (event.status == "completed" and is_open):
         raise BugError(f"the run ends as {event.status} with steps open")
+    _count_work(state, at if event.status == "completed" else state.last_at)
     state.status, state.ended_at = event.status, at
+
+
+def _count_work(state: State, until: int) -> None:
+    """A start is over: by a rest, by the end, or by whoever found that its engine was gone."""
+    if state.status == "running":
+        state.worked += max(0, until - state.since)
 
 
 # Each handler takes exactly its own event; the table pairs them, which no annotation can express.

@@ -178,6 +178,7 @@ class State:
     w_ref: Digest = Digest("")
     base: Digest = Digest("")  # the plan that it began with
     base_ref: Digest = Digest("")  # and its structure: what people approve is bound to that
+    file: str = ""  # of that plan, as seen from the project; empty if nobody knows
     previous: RunId | None = None
     forked: RunId | None = None
     forked_at: StepId = StepId("")
@@ -188,6 +189,8 @@ class State:
     started_at: int = 0
     since: int = 0  # when it was last started or resumed; limits count from here
     ended_at: int = 0
+    last_at: int = 0  # when an engine last had something to tell
+    worked: int = 0  # milliseconds of starts that came to an end or a rest, or were cut off
     attempts: int = 0  # since then
     steps: dict[StepId, StepState] = field(default_factory=dict)
     missing: dict[StepId, int] = field(default_factory=dict)

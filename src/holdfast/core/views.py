@@ -240,8 +240,7 @@ def _waiting(
 
 
 def totals(state: State, now: int, saved: int | None = 0) -> dict[str, Json]:
-    """Counts and sums of a run."""
-    end = state.ended_at if state.status != "running" else now
+    """Counts and sums of a run; `now` is 0 if no engine works on it."""
     counts = state.counts
     return {
         "steps": len(state.steps),
@@ -256,8 +255,15 @@ def totals(state: State, now: int, saved: int | None = 0) -> dict[str, Json]:
         "interrupted_usd": usd(state.spent.interrupted),
         "interrupted_calls": state.spent.cut,
         "max_cost_usd": usd(cost_limit(state)),
-        "duration_ms": max(0, end - state.since),
+        "duration_ms": worked_ms(state, now),
     }
+
+
+def worked_ms(state: State, now: int = 0) -> int:
+    """For how many milliseconds engines worked on a run, in all its starts; `now` only while one does."""
+    if state.status != "running":
+        return state.worked
+    return state.worked + max(0, (now or state.last_at) - state.since)
 
 
 def artifacts_of(

@@ -167,6 +167,7 @@ def _beginning(
         forked_at=step,
         agreed=world.agreed,
         ready=world.ready(plan),
+        file=origin.file,
     )
     trial = _Trial(plan, start)
     rest = [s for s in origin.graph.order if s in plan.steps and s not in again]

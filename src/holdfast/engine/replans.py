@@ -493,6 +493,21 @@ def led_to(store: Store, state: State) -> ReplanAnswered | None:
     return found[-1] if found else None
 
 
+def first_file(store: Store, run: RunId) -> str:
+    """The plan file of a run; if its plan took the place of others, that of the first of them."""
+    begun = _start_of(store, run)
+    if begun is None:
+        return ""
+    answers = answers_on(store, begun.project, begun.line)
+    led = {(one.run, one.plan) for one in answers}
+    while begun.previous is not None and (begun.previous, begun.plan) in led:
+        before = _start_of(store, begun.previous)
+        if before is None:  # collected since
+            return ""
+        begun = before
+    return begun.file
+
+
 def _way(store: Store, state: State, answers: Sequence[ReplanAnswered]) -> list[ReplanAnswered]:
     """The answers by which the plan of a run took the place of others, one after the other."""
     by = {(one.run, one.plan): one for one in answers if one.choice == PREPARED}

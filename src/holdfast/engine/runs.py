@@ -157,6 +157,7 @@ def _open(
         previous=previous,
         agreed=world.agreed,
         ready=world.ready(plan),
+        file=world.file,
     )
     facts: list[RunEvent] = [start, *left_answers(world.store, plan, previous)]
     journal = line_journal(plan.project, line)

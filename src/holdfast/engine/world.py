@@ -51,6 +51,7 @@ class World:
     agreed: Agreed = "anything"  # what of that somebody said yes to, for this run
     fragments: Fragments | None = None  # without it no steps can be added
     ready: Callable[[Plan], Digest | None] = lambda _: None  # what is to take the place of a plan
+    file: str = ""  # of the plan, as seen from the root; empty if there is none
     alike: Alike = equal  # how alike two texts are, from 0 to 1
     secrets: Collection[str] = frozenset()  # what a person allowed steps to see
     lock: Callable[[str, str], Lock] | None = None

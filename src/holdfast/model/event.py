@@ -107,7 +107,8 @@ class RunStarted:
 
     One that was forked from another run takes what stands above and beside `forked_at` from there. What
     somebody `agreed` to pay models for is nothing, what he was shown, or anything; an older version left
-    it out. `ready` is what may take the place of its plan without asking anybody, as it was then.
+    it out. `ready` is what may take the place of its plan without asking anybody, as it was then. `file` is
+    the plan file, as seen from the project; empty if there was none, or an older version wrote this.
     """
 
     run: RunId
@@ -122,6 +123,7 @@ class RunStarted:
     forked_at: StepId = StepId("")  # the first step that it makes again
     agreed: Agreed | None = None
     ready: Digest | None = None
+    file: str = ""
 
 
 @fixed

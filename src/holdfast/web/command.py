@@ -9,6 +9,7 @@ import signal
 import sys
 import urllib.request
 import webbrowser
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ def ui(
 
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # tidy up first
         with opened_apart(run) as where:
-            return _show(where, None, file, replace(asked, read_only=True))
+            return _show(where, "@", file, replace(asked, read_only=True))
     if run is not None and file is None:
         raise UsageError(
             f"there is no file '{run}', and a run is named for --export alone",
@@ -153,15 +154,22 @@ def _path(where: Place) -> str:
 
 
 def _announce(where: Place, bound: Bound, keys: Keys) -> None:
-    """Leave the key where only this user can read it; without a store there is no place for it."""
+    """Leave the key where only this user can read it, if something can be written beside the store."""
     if not os.path.isdir(where.location):
         return
     text = json.dumps({"address": bound.address, "pid": os.getpid(), "key": keys.key})
     path = f"{_path(where)}.{os.getpid()}"
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(file, "w") as opened:
-        opened.write(text)
-    os.replace(path, _path(where))
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(file, "w") as opened:
+            opened.write(text)
+        os.replace(path, _path(where))
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(path)
+        talk(
+            f"{_path(where)} cannot be written ({error.strerror}): no other 'holdfast ui' finds it"
+        )
 
 
 def _withdraw(where: Place) -> None:
@@ -176,11 +184,11 @@ def _read(where: Place) -> dict[str, object]:
         file = os.open(_path(where), os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         return {}
-    with os.fdopen(file) as opened:
-        try:
+    try:
+        with os.fdopen(file) as opened:
             found = json.load(opened)
-        except ValueError:
-            return {}
+    except (OSError, ValueError):
+        return {}
     is_ours = os.stat(_path(where)).st_uid == os.getuid()
     return found if isinstance(found, dict) and is_ours else {}
 

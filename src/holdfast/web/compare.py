@@ -56,6 +56,14 @@ class Compared:
     number: int
 
     @property
+    def shown(self) -> str:
+        """Which of the steps are on this page."""
+        if len(self.rows) == self.known:
+            return f"{self.known:,} shown"
+        first = (self.number - 1) * PAGE
+        return f"{first + 1:,} to {first + len(self.rows):,} of {self.known:,} shown"
+
+    @property
     def pages(self) -> int:
         """How many pages of steps there are."""
         return max(1, -(-self.known // PAGE))

@@ -106,7 +106,7 @@ def _by(request: Request, known: tuple[str, ...]) -> str:
 def show_run(look: Look, request: Request) -> Response:
     """What one run paid."""
     state = look.find(request.path_params["run"])
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         by, path = _by(request, BY[:-1]), run_path(state.run, "/cost")
         bill = shown(
             run_bill(look, state, by), look.now, number(request.query_params.get("page"), 1)

@@ -27,7 +27,7 @@ from holdfast.cli.detach import Launched, launch, standing_here
 from holdfast.cli.gates import is_paid, needs_consent
 from holdfast.cli.grown import forced_steps
 from holdfast.cli.outlook import table
-from holdfast.cli.place import Place, known_step
+from holdfast.cli.place import WITHOUT_FILE, Place, known_step, on_line
 from holdfast.cli.progress import MOST_NAMES
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.say import named, short
@@ -36,6 +36,7 @@ from holdfast.cli.view import View
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.journals import runs_of
 from holdfast.engine.opened import is_left_rejected
+from holdfast.engine.replans import first_file
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Digest, Json, digest_json
@@ -47,6 +48,8 @@ from holdfast.web.look import Look
 from holdfast.web.screens import desk_of, rendered, run_path
 
 _PAUSE = 0.05
+CHANGED = "something changed since this was shown"
+STALE = 412  # the status of an answer that shows a preview again instead of doing it
 _BEGINS = 30.0  # seconds in which a command must have begun or said why not
 
 
@@ -85,7 +88,7 @@ def _at(look: Look, run: str, step: str) -> Iterator[At]:
         if found.imported:
             raise UsageError("it is the history of another store, and cannot be continued here")
         state = load_state(store, found.run)
-        where = replace(look.where, plan_id=state.line)
+        where = on_line(look.where, state.line, first_file(store, state.run))
         yield At(where, store, state, known_step(state.plan, step) if step else StepId(""))
     finally:
         store.close()
@@ -158,11 +161,12 @@ def _retry(at: At) -> Preview:
         lines += ["", *_table(ahead), *_outside(at, below)]
         title = f"Try {step_id} again"
     else:
-        loaded = at.where.load()
+        loaded = at.where.load_again(at.store, state)
         options = Options(force_steps=forced_steps(at.where, loaded, [step_id]))
         ahead = gather(at.where, loaded, options)
-        lines = [f"{short(state.run)} is {state.status}: a new run makes '{step_id}' again", ""]
-        lines += _table(ahead)
+        lines = [f"{short(state.run)} is {state.status}: a new run makes '{step_id}' again"]
+        lines += [] if loaded.file or loaded.foreign else [WITHOUT_FILE]
+        lines += ["", *_table(ahead)]
         title = f"Make {step_id} again in a new run"
     return _made(at, title, lines, f"retry {named(step_id)} --yes", _decides(ahead))
 
@@ -254,13 +258,23 @@ def _few(steps: list[StepId]) -> str:
 def _shown(look: Look, run: str, do: str, step: str) -> Response:
     with look.speaking():
         try:
-            with _at(look, run, step) as at, look.speaking(at.state.line):
-                found = preview(at, do)
-                shown = again(f"holdfast {found.command}")
-                context = {"found": found, "command": shown, "read_only": look.read_only}
-                return HTMLResponse(rendered("preview.html", context))
+            with _at(look, run, step) as at, look.speaking(at.state.line, at.state.file):
+                return _drawn(look, preview(at, do))
         except HoldfastError as error:
             return refused(error)
+
+
+def _drawn(look: Look, found: Preview, note: str = "", because: str = "") -> Response:
+    """A preview as a page shows it; with a note, one that somebody did not ask for."""
+    why = " --because '…'" if found.asks_why else ""
+    context = {
+        "found": found,
+        "command": again(f"holdfast {found.command}{why}"),
+        "read_only": look.read_only,
+        "note": note,
+        "because": because,
+    }
+    return HTMLResponse(rendered("preview.html", context), STALE if note else 200)
 
 
 async def show(request: Request) -> Response:
@@ -275,11 +289,14 @@ def do(look: Look, body: Body) -> Response:
     because = body.text("because").strip()
     with (
         _at(look, body.path["run"], body.text("step")) as at,
-        look.speaking(at.state.line),
+        look.speaking(at.state.line, at.state.file),
     ):
-        found = preview(at, body.text("do"))
+        try:
+            found = preview(at, body.text("do"))
+        except UsageError as error:
+            raise UsageError(f"{CHANGED}: {error.message}", hint=error.hint) from error
         if body.text("digest") != found.digest:
-            raise UsageError("something changed since this was shown", hint="look at it again")
+            return _drawn(look, found, f"{CHANGED}; this is how it is now", because)
         if found.asks_why and not because:
             raise UsageError("say why; it is kept with the decision")
         text = f"holdfast {found.command}" + (f" --because {quoted(because)}" if because else "")

@@ -9,7 +9,8 @@ here although they are not ours, and other users of the machine. So a request pa
 - and, if it may change something, also the token of that cookie in a header,
   as JSON                                                                     (else 403)
 
-What is refused gets no body, so nothing is said to a stranger. The code works once and for a minute. The
+What is refused gets no body, so nothing is said to a stranger; only who typed an address of ours into a
+browser without the cookie reads how to come in. The code works once and for a minute. The
 key of the server itself lies in a file that only its user can read; it buys another code, nothing else.
 """
 
@@ -34,8 +35,8 @@ MOST_BODY = 1024 * 1024  # bytes that a changing request may bring
 TOKEN, TOKEN_HEADER = "/door/token", b"x-holdfast-token"
 _READS = frozenset({"GET", "HEAD"})
 _OWN_SITES = frozenset({b"same-origin", b"none"})
-_TOO_LATE = (
-    "This address was used already, or its minute is over.\n"
+_CLOSED = (
+    "This browser is not let in: the address was used already, or its minute is over.\n"
     "Type 'holdfast ui' once more in the same folder for another one.\n"
 )
 HEADERS = {
@@ -133,7 +134,8 @@ class Door:
             return self._code(headers)
         session = self._session(headers)
         if session is None:
-            return Response(status_code=403)
+            typed = method == "GET" and _all(headers, b"sec-fetch-mode") == [b"navigate"]
+            return _closed() if typed else Response(status_code=403)
         if method not in _READS and not _may_change(method, headers, session):
             return Response(status_code=403)
         if path == TOKEN:
@@ -145,7 +147,7 @@ class Door:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("code", [""])[0]
         session = self._keys.exchange(given)
         if session is None:
-            return PlainTextResponse(_TOO_LATE, status_code=403)
+            return _closed()
         answer = RedirectResponse("/", status_code=303)
         answer.set_cookie(self._cookie, session.cookie, httponly=True, samesite="strict", path="/")
         return answer
@@ -166,6 +168,11 @@ class Door:
             return None
         found = cookies.get(self._cookie)
         return self._keys.session(found.value) if found is not None else None
+
+
+def _closed() -> Response:
+    """What a person reads who has no cookie: how to come in."""
+    return PlainTextResponse(_CLOSED, status_code=403)
 
 
 def _all(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[bytes]:

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from holdfast import wire
 from holdfast.cli.onlook import Glass
 from holdfast.cli.people import decided_in
+from holdfast.cli.pieces import Contents, Piece, pieces
 from holdfast.cli.place import known_step
 from holdfast.cli.say import named, short
 from holdfast.cli.sides import entries_of
@@ -27,6 +28,7 @@ from holdfast.core.state import COMPLETE, State
 from holdfast.core.told import Told
 from holdfast.core.views import shown_phase
 from holdfast.engine.elsewhere import handoffs_of
+from holdfast.engine.journals import runs_of
 from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.words import maker
 from holdfast.errors import IntegrityError, UsageError
@@ -42,11 +44,13 @@ from holdfast.web.steps import mark_of
 from holdfast.web.tries import Shown, shown_tries, tries_of
 
 MOST_SHOWN = 128 * 1024  # characters of one content on a page
+MOST_RUNS = 20  # that are looked at for what stood before
 LOG_PAGE = 400  # lines of a log at once
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 VIEWS = (
     ("result", "Result"),
     ("attempts", "Attempts"),
+    ("diff", "Diff"),
     ("why", "Why"),
     ("logs", "Logs"),
     ("evidence", "Evidence"),
@@ -63,6 +67,7 @@ class Content:
     text: str | None = None
     prose: Markup | None = None
     rest: int = 0  # characters that are not shown
+    hidden: str = ""  # why nothing of it is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ class Log:
 def show(look: Look, request: Request) -> Response:
     """The drawer alone, for a page that is there already."""
     state = look.find(request.path_params["run"])
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         return HTMLResponse(drawer(look, state, request.query_params))
 
 
@@ -101,6 +106,7 @@ def drawer_of(look: Look, state: State, query: Mapping[str, str]) -> dict[str, o
     made: Mapping[str, Callable[[], object]] = {
         "result": lambda: result_of(look, state, step_id),
         "attempts": lambda: _attempts(look, state, step_id),
+        "diff": lambda: diffs_of(look, state, step_id),
         "why": lambda: why_of(look, state, step_id),
         "logs": lambda: log_of(look, state, step_id, query),
         "evidence": lambda: evidence_of(look, state, step_id),
@@ -140,6 +146,7 @@ def commands_of(state: State, step_id: StepId, view: str) -> tuple[str, ...]:
     told = {
         "result": f"holdfast show {name}",
         "attempts": f"holdfast diff {name}@{max(1, state.steps[step_id].attempts - 1)}",
+        "diff": f"holdfast diff {short(state.previous or state.run)} {run} --outputs -s {name}",
         "why": f"holdfast why {name} --run {run}",
         "logs": f"holdfast logs {name} --run {run}",
         "evidence": f"holdfast ledger --step {name}",
@@ -193,10 +200,11 @@ def content_of(store: Store, entry: Entry, name: str, *, by_model: bool, room: i
     try:
         content = store.get(entry.digest)
     except IntegrityError:
-        return Content(name, entry.digest, entry.size)
+        return Content(name, entry.digest, entry.size, hidden="it is not kept any more")
     text = _text(content)
     if text is None or room <= 0:
-        return Content(name, entry.digest, len(content))
+        hidden = "it is no text" if text is None else "there is too much before it"
+        return Content(name, entry.digest, len(content), hidden=hidden)
     shown = _pretty(text[:room]) if len(text) <= room else text[:room]
     prose = rendered(text) if is_markdown(entry.path, text, by_model=by_model) else None
     return Content(name, entry.digest, len(content), shown, prose, max(0, len(text) - room))
@@ -241,6 +249,45 @@ def _attempts(look: Look, state: State, step_id: StepId) -> Sequence[Shown]:
     origin = maker(look.store, state, step_id)
     made = look.state(origin.run) if origin is not None and origin.run else None
     return shown_tries(look, made, step_id) if made is not None and step_id in made.steps else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """How something that a step made differs from something that it made before."""
+
+    title: str
+    pieces: tuple[Piece, ...]
+
+
+def diffs_of(look: Look, state: State, step_id: StepId) -> list[Diff]:
+    """The last attempt beside the one before it, and what stands beside what stood in an earlier run."""
+    tried = [one for one in _attempts(look, state, step_id) if one.diff]
+    found = [Diff(f"attempt {one.number} and the one before it", one.diff) for one in tried[-1:]]
+    earlier = _stood_before(look, state, step_id)
+    here = state.steps[step_id]
+    if earlier is None or here.digest is None or here.phase not in COMPLETE:
+        return found
+    there = earlier.steps[step_id]
+    assert there.digest is not None
+    sides = (
+        entries(look.store, earlier, step_id, there.digest, there.form),
+        entries(look.store, state, step_id, here.digest, here.form),
+    )
+    contents, names = (Contents(look.store), Contents(look.store)), (short(earlier.run), "now")
+    title = f"what stands in this run and what stood in {short(earlier.run)}"
+    return [*found, Diff(title, tuple(pieces(step_id, *sides, contents, names)))]
+
+
+def _stood_before(look: Look, state: State, step_id: StepId) -> State | None:
+    """The nearest earlier run of the line in which something of the step stood."""
+    rows = [row.run for row in runs_of(look.store, state.project, state.line)]
+    before = rows[: rows.index(state.run)] if state.run in rows else []
+    for run in [*reversed(before)][:MOST_RUNS]:
+        past = look.state(run)
+        here = past.steps.get(step_id) if past is not None else None
+        if here is not None and here.phase in COMPLETE and here.digest is not None:
+            return past
+    return None
 
 
 def why_of(look: Look, state: State, step_id: StepId) -> list[tuple[str, bool]]:

@@ -54,7 +54,7 @@ class Trouble:
 
 def exported(look: Look, state: State, secrets: Sequence[str] = ()) -> str:
     """The whole file."""
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         rows = _rows(look, state)
         there = {row.step for row in rows}
         troubles = _troubles(look, state)

@@ -235,7 +235,7 @@ def view_in(request: Request, state: State) -> View:
 def show(look: Look, request: Request) -> Response:
     """The graph of a run."""
     state = look.find(request.path_params["run"])
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         asked, view = asked_in(request, state), view_in(request, state)
         find = request.query_params.get("find", "").strip()
         sketch = sketch_of(look, state, view)

@@ -19,22 +19,28 @@ from holdfast.cli.approvals import stand_of, story
 from holdfast.cli.approve import GOES_ON, Desk, desk, is_awaited, outcome
 from holdfast.cli.card import Card, card
 from holdfast.cli.handing import handed_over
+from holdfast.cli.place import of_line
 from holdfast.cli.replanning import held_at, let_go_on, ready_lines, replan_lines
 from holdfast.cli.titles import line_title
 from holdfast.core.approvals import Approval, allowed_scopes, usual_scope
+from holdfast.core.evidence import Evidence
 from holdfast.core.state import State
 from holdfast.engine.answers import given_for
 from holdfast.engine.decisions import Decisions, Given, Wanted
 from holdfast.engine.replans import Held, held_in
 from holdfast.errors import UsageError
 from holdfast.model.line import Scope
-from holdfast.model.plan import RunId
+from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Store
 from holdfast.web.acting import Body, act, said
+from holdfast.web.drawer import Content, evidence_of, result_of
 from holdfast.web.look import Look
 from holdfast.web.screens import page, screen
 
 MOST_DECIDED = 50
+MOST_GIVEN = 5  # needs of a step, and files of each
+MOST_LETTERS = 4000  # of each file; the step's own page has more
+MOST_EVIDENCE = 20
 SCOPES: Mapping[Scope, str] = {
     "once": "once",
     "run": "for this run",
@@ -50,6 +56,8 @@ class Question:
     state: State
     title: str
     card: Card
+    given: Sequence[tuple[StepId, Sequence[Content]]]
+    evidence: Sequence[Evidence]
     scopes: Sequence[tuple[Scope, str]]
     usual: Scope
     is_answer: bool
@@ -70,7 +78,7 @@ def show(look: Look, request: Request) -> Response:
     questions: list[Question] = []
     doubts: list[tuple[State, Held, list[str]]] = []
     for state in look.open_runs():
-        with look.speaking(state.line):
+        with look.speaking(state.line, state.file):
             questions += questions_of(look, state)
             if state.replan is not None and (held := held_in(look.store, state, wire.alike)):
                 lines = [*replan_lines(held.doubts), *ready_lines(held.plan)]
@@ -98,11 +106,36 @@ def questions_of(look: Look, state: State) -> Iterator[Question]:
             state,
             line_title(state.line, state.plan.goal),
             card(decisions, look.store, wanted, look.where.root),
+            _given_to(look, state, wanted.step),
+            _evidence_for(look, state, wanted.step),
             [(scope, words) for scope, words in SCOPES.items() if scope in allowed],
             usual_scope(request.gate, approve),
             is_answer,
             is_answer and len(state.plan.steps[wanted.step].produces) <= 1,
         )
+
+
+def _given_to(look: Look, state: State, step_id: StepId) -> list[tuple[StepId, Sequence[Content]]]:
+    """What a step will act on: what it made already and is to be approved, else what its needs made."""
+    makers = state.plan.steps[step_id].data_needs[:MOST_GIVEN]
+    if state.steps[step_id].parked is not None:
+        makers = (step_id,)
+    return [(one, [*map(_shortened, result_of(look, state, one)[:MOST_GIVEN])]) for one in makers]
+
+
+def _shortened(content: Content) -> Content:
+    text = content.text or ""
+    if len(text) <= MOST_LETTERS:
+        return content
+    rest = content.rest + len(text) - MOST_LETTERS
+    return replace(content, text=text[:MOST_LETTERS], rest=rest)
+
+
+def _evidence_for(look: Look, state: State, step_id: StepId) -> list[Evidence]:
+    """What the steps that a step needs have found."""
+    needs = [need.step for need in state.plan.steps[step_id].needs]
+    found = [one for need in needs for one in evidence_of(look, state, need).evidence]
+    return found[:MOST_EVIDENCE]
 
 
 def decisions_of(look: Look, project: str, line: str) -> Decisions:
@@ -143,7 +176,7 @@ def deciding(look: Look, body: Body) -> Iterator[Desk]:
         store.close()
     if not lines:
         raise UsageError(f"there is no run '{body.text('run')}'")
-    where = replace(look.where, plan_id=lines[0])
+    where = of_line(look.where, lines[0])
     with look.speaking(lines[0]), desk(where, terminal=True) as at:
         yield at
 

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from holdfast.cli.contest import contested, fall_lines, taken_back
 from holdfast.cli.ledger import PARTS, Part, Row, learned_in, rows_of
-from holdfast.cli.place import Place
+from holdfast.cli.place import Place, of_line
 from holdfast.core.confidence import certainties
 from holdfast.core.ledger import Ledger, counting
 from holdfast.core.single import One, narrowed
@@ -176,7 +176,7 @@ def show(look: Look, request: Request) -> Response:
         if state is None:
             return page(look, request, "ledger.html", {"state": None, "wanted": wanted})
         wanted = replace(wanted, run=state.run)
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         steps: tuple[StepId, ...] = ()
         if wanted.step:
             step = step_named(wanted.step, state.steps)
@@ -211,7 +211,7 @@ def _is_last(look: Look, run: RunId, line: str) -> bool:
 
 def _where(look: Look, body: Body) -> Place:
     line = body.text("line")
-    return look.where if look.where.line() == line else replace(look.where, plan_id=line)
+    return look.where if look.where.line() == line else of_line(look.where, line)
 
 
 def foresee(look: Look, body: Body) -> Response:

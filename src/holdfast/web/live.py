@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from holdfast import wire
 from holdfast.core.state import State
+from holdfast.engine.lines import line_journal
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.event import Recorded
 from holdfast.model.plan import RunId, StepId
@@ -78,9 +79,10 @@ def news_of(run: RunId, after: int, word: str, look: Look) -> News | None:
             raise UsageError(f"there is no run '{run}'")
     if state.seq <= after and word in {"", _word(look, state)}:
         return None
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         strip = strip_of(look, state)
-        steps = _with_groups(look, state, touched(look.store.read(f"run:{run}", after)))
+        changed = touched(look.store.read(f"run:{run}", after))
+        steps = _with_groups(look, state, [*changed, *look.answered(state)])
         whole = len(steps) > MOST_ROWS
         found = [] if whole else [(step, 0) for step in steps]
         context = {
@@ -98,6 +100,8 @@ def news_of(run: RunId, after: int, word: str, look: Look) -> News | None:
 def _word(look: Look, state: State) -> str:
     """The state of a run that can change; an engine lets go a moment after its run came to rest."""
     driven = look.is_driven(state)
+    if answered := len(look.answered(state)):
+        return f"{state.status}, {answered} answered{_HELD if driven else ''}"
     if state.status != "running":
         return f"{state.status}{_HELD}" if driven else str(state.status)
     return "running" if driven else "interrupted"
@@ -139,14 +143,18 @@ async def follow_run(request: Request) -> Response:
     return EventSourceResponse(stream(), ping=PING)
 
 
-Stands = dict[RunId, tuple[int, bool]]
+Stands = dict[RunId, tuple[int, int, bool]]
 
 
 def _runs_now(look: Look) -> Stands:
-    """Where the last run of each line stands: only those can change."""
+    """Where the last run of each line, and the line itself, stand: only those can change."""
     live = wire.live_runs(look.store)
     last = {(row.project, row.line): row.run for row in look.store.runs()}
-    return {run: (look.store.last(f"run:{run}"), run in live) for run in last.values()}
+    ends = look.store.last
+    return {
+        run: (ends(f"run:{run}"), ends(line_journal(*line)), run in live)
+        for line, run in last.items()
+    }
 
 
 def runs_news(known: Stands, look: Look) -> tuple[Stands, str, bool]:

@@ -188,7 +188,7 @@ def one_range(look: Look, state: State, of: StepId, attempt: int, begin: int) ->
 def show(look: Look, request: Request) -> Response:
     """The output of a run, of one step in it, or of one attempt."""
     state = look.find(request.path_params["run"])
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         named = request.query_params.get("of", "")
         of = step_named(named, state.steps) if named else None
         if named and of is None:

@@ -18,12 +18,14 @@ import click
 
 from holdfast import wire
 from holdfast.cli.place import Place, keep_line
+from holdfast.cli.since import answered_in
 from holdfast.cli.view import View
 from holdfast.core.fold import apply
 from holdfast.core.state import State
 from holdfast.engine.journals import has_ended, read_state
+from holdfast.engine.lines import line_journal
 from holdfast.errors import UsageError
-from holdfast.model.plan import RunId
+from holdfast.model.plan import RunId, StepId
 from holdfast.ports import RunRow, Store
 
 MOST_STEPS = 400_000  # of all states that are kept
@@ -111,7 +113,19 @@ class Look:
 
     def waiting(self) -> int:
         """How many steps wait for a person, in all runs that have not ended."""
-        return sum(state.counts["waiting"] for state in self.open_runs())
+        return sum(map(self.waiting_in, self.open_runs()))
+
+    def waiting_in(self, state: State) -> int:
+        """How many steps of a run wait for a person who has not decided yet."""
+        return state.counts["waiting"] - len(self.answered(state))
+
+    def answered(self, state: State) -> Mapping[StepId, str]:
+        """The steps that wait although somebody decided, with what was said."""
+        if not state.counts["waiting"]:
+            return {}
+        said = self.store.last(line_journal(state.project, state.line))
+        mark = hash((state.seq, said))
+        return self.made(state, "answered", lambda: answered_in(self.store, state), until=mark)
 
     def made(
         self, state: State, name: str, make: Callable[[], T], *, until: int | None = None
@@ -138,13 +152,16 @@ class Look:
         return sum(len(kept.state.steps) for kept in self._kept.values())
 
     @contextmanager
-    def speaking(self, line: str = "") -> Iterator[None]:
-        """Words of the command, for people who look at a page; commands name the line that is meant."""
+    def speaking(self, line: str = "", file: str = "") -> Iterator[None]:
+        """Words of the command, for people who look at a page; commands name the line that is meant.
+
+        `file` is the plan file of a run of it, if that is known.
+        """
         context = click.Context(click.Command("ui"), obj=View())
         context.meta.update(self._meta)
         with context.scope(cleanup=False):
             if line:
-                keep_line(self.where, line)
+                keep_line(self.where, line, file)
             yield
 
     def close(self) -> None:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from holdfast.cli.ending import headline, last_sign, next_commands, saved_of
+from holdfast.cli.ending import REPLAN, headline, is_settled, next_commands, saved_of
 from holdfast.cli.gates import conflict_lines
 from holdfast.cli.history import run_word
-from holdfast.cli.limits import limit_words
+from holdfast.cli.limits import limit_words, own_of
 from holdfast.cli.money import spent_words
 from holdfast.cli.titles import line_title
 from holdfast.core.state import State
-from holdfast.core.views import cost_limit
+from holdfast.core.views import cost_limit, worked_ms
+from holdfast.engine.opened import is_left_rejected
 from holdfast.model.items import step_named
 from holdfast.model.plan import StepId
 from holdfast.model.text import first_line
@@ -38,6 +39,8 @@ class Strip:
     took: int
     notes: tuple[str, ...]
     driven: bool
+    waiting: int
+    tried: int  # steps that failed and that a resume tries again
     following: tuple[str, ...]
 
     @property
@@ -47,14 +50,14 @@ class Strip:
             return ()
         if self.state.status == "running" and self.driven:
             return (("stop", "Stop after its running steps"),)
-        return () if self.driven else (("resume", "Resume"),)
+        word = f"Retry {self.tried} failed" if self.tried else "Resume"
+        return () if self.driven else (("resume", word),)
 
 
 def strip_of(look: Look, state: State) -> Strip:
     """What the head of a run's page says now."""
     driven, row = look.is_driven(state), look.row(state.run)
     saved = look.made(state, "saved", lambda: saved_of(look.store, state))
-    end = look.now if state.status == "running" and driven else last_sign(state)
     why = first_line(limit_words(look.store, state))
     return Strip(
         state=state,
@@ -64,11 +67,24 @@ def strip_of(look: Look, state: State) -> Strip:
         done=state.counts["done"] + state.counts["reused"],
         spent=spent_words(state, saved.cost, saved.unpriced, driven=driven),
         limit=cost_limit(state),
-        took=max(0, end - state.since),
+        took=worked_ms(state, look.now if driven else 0),
         notes=(*conflict_lines(state), *([f"! {why}"] if why else [])),
         driven=driven,
-        following=tuple(next_commands(state, driven=driven).split("    ")),
+        waiting=look.waiting_in(state),
+        tried=look.made(state, "tried", lambda: _tried_again(look, state)),
+        following=tuple(_following(look, state, driven=driven)),
     )
+
+
+def _tried_again(look: Look, state: State) -> int:
+    failed = [step for step, here in state.steps.items() if here.phase == "failed"]
+    return sum(not is_left_rejected(look.store, state, step) for step in failed)
+
+
+def _following(look: Look, state: State, *, driven: bool) -> list[str]:
+    answered = {*look.answered(state)} | ({REPLAN} if is_settled(look.store, state) else set())
+    own = own_of(state, look.where.file)
+    return next_commands(state, driven=driven, own=own, answered=answered).split("    ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +147,7 @@ def values_of(look: Look, request: Request, state: State) -> dict[str, object]:
 def show(look: Look, request: Request) -> Response:
     """The page of a run with its steps."""
     state = look.find(request.path_params["run"])
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         rows = listed(look, state, asked_in(request, state))
         values = {"tab": "steps", "listing": rows, **values_of(look, request, state)}
         return page(look, request, "run.html", values)
@@ -140,7 +156,7 @@ def show(look: Look, request: Request) -> Response:
 def show_list(look: Look, request: Request) -> Response:
     """Only the list: a page of it was turned, a group opened, something else is wanted."""
     state = look.find(request.path_params["run"])
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         asked = asked_in(request, state)
         rows = listed(look, state, asked)
         context = {"look": look, "state": state, "asked": asked, "listing": rows}

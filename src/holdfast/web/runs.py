@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,12 +15,17 @@ from holdfast.cli.history import Seen, run_end, seen_run
 from holdfast.cli.money import spent_words
 from holdfast.cli.titles import brief, line_title
 from holdfast.core.state import State
+from holdfast.core.views import worked_ms
 from holdfast.engine.elsewhere import Brought, brought_in
+from holdfast.errors import UsageError
+from holdfast.model.event import EndStatus, RestStatus
+from holdfast.model.plan import RunId
 from holdfast.ports import RunRow
 from holdfast.web.look import Look
 from holdfast.web.screens import address, number, page, screen
 
 PAGE = 50  # runs on a page
+STATES = ("running", "interrupted", *get_args(RestStatus), *get_args(EndStatus), "imported")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,7 @@ class Shown:
     spent: str
     took: int
     done: int
+    waiting: int
 
     @property
     def state(self) -> State:
@@ -42,7 +49,8 @@ def show(look: Look, request: Request) -> Response:
     """The screen; `q` filters it, `page` turns its pages."""
     wanted = request.query_params.get("q", "").strip()
     at = max(1, number(request.query_params.get("page"), 1))
-    rows = [row for row in reversed(look.rows()) if fits(look, row, wanted)]
+    meant, live = meant_by(wanted), wire.live_runs(look.store)
+    rows = [row for row in reversed(look.rows()) if fits(look, row, meant, live)]
     first = (at - 1) * PAGE
     values = {
         "shown": list(rows_of(look, rows[first : first + PAGE])),
@@ -75,33 +83,54 @@ def shown_run(
     last_at = run_end(look.store, row.run)[0]
     seen = seen_run(look.store, row, state, last_at, driven=driven, brought=brought)
     saved = look.made(state, "saved", lambda: saved_of(look.store, state))
-    end = look.now if seen.word == "running" else state.ended_at or last_at
     return Shown(
         seen,
         line_title(row.line, state.plan.goal),
         spent_words(state, saved.cost, saved.unpriced, driven=driven),
-        max(0, end - state.started_at),
+        worked_ms(state, look.now if driven else 0),
         state.counts["done"] + state.counts["reused"],
+        look.waiting_in(state),
     )
 
 
-def fits(look: Look, row: RunRow, wanted: str) -> bool:
-    """Whether a run is meant by the words of the filter: all of them count, nothing is folded for it.
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What the words of the filter ask for; a run must fit all of them."""
 
-    `state:failed` is the state of a run, `line:NAME` its line; another word is looked for in its line and
-    its id.
-    """
+    states: tuple[str, ...]
+    lines: tuple[str, ...]
+    parts: tuple[str, ...]
+
+
+def meant_by(wanted: str) -> Meant:
+    """Read the filter: `state:failed`, `line:NAME`, and parts of a line or an id."""
+    states, lines, parts = [], [], []
     for word in wanted.split():
         kind, sign, rest = word.partition(":")
         if sign and kind == "state":
-            if run_end(look.store, row.run)[1] != rest:
-                return False
+            states.append(rest)
         elif sign and kind == "line":
-            if rest not in {row.line, brief(row.line)}:
-                return False
-        elif word.casefold() not in f"{row.line} {row.run}".casefold():
-            return False
-    return True
+            lines.append(rest)
+        elif sign:
+            raise UsageError(f"'{kind}:' means nothing here", hint="state:failed, line:NAME, words")
+        else:
+            parts.append(word.casefold())
+    if unknown := [one for one in states if one not in STATES]:
+        raise UsageError(f"'{unknown[0]}' is no state of a run", hint=", ".join(STATES))
+    return Meant(tuple(states), tuple(lines), tuple(parts))
+
+
+def fits(look: Look, row: RunRow, meant: Meant, live: Collection[RunId]) -> bool:
+    """Whether a run is meant; nothing is folded for it."""
+    if any(name not in {row.line, brief(row.line)} for name in meant.lines):
+        return False
+    if any(part not in f"{row.line} {row.run}".casefold() for part in meant.parts):
+        return False
+    if not meant.states:
+        return True
+    word = "imported" if row.imported else run_end(look.store, row.run)[1]
+    word = "interrupted" if word == "running" and row.run not in live else word
+    return all(state == word for state in meant.states)
 
 
 ROUTES = [screen("/", show)]

@@ -37,7 +37,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from holdfast.cli.again import again
+from holdfast.cli.again import again, possible
 from holdfast.cli.measure import age_words, count, iso, moment, size_words
 from holdfast.cli.say import SIGNS, clock, named, seconds, short
 from holdfast.core.reasons import sentence
@@ -204,6 +204,7 @@ def _environment() -> Environment:
         iso=iso,
         moment=moment,
         named=named,
+        possible=possible,
         run_path=run_path,
         seconds=seconds,
         sentence=sentence,

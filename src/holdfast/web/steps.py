@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from holdfast.cli.failure import refusal
-from holdfast.cli.status import step_notes
+from holdfast.cli.status import answered_words, ran_words, step_notes
 from holdfast.core.select import select
 from holdfast.core.state import PHASES, Phase, State
 from holdfast.core.views import shown_phase
@@ -49,6 +49,7 @@ class Row:
     notes: str
     counts: Counts | None = None
     is_open: bool = False
+    ran: int | None = None  # milliseconds, while it is running
 
     @property
     def mark(self) -> str:
@@ -186,12 +187,22 @@ def rows_of(
             _notes(look, state, step_id, now),
             counts.get(step_id),
             step_id in opened,
+            _ran(state, step_id, now),
         )
+
+
+def _ran(state: State, step_id: StepId, now: int) -> int | None:
+    """For how many milliseconds a step is running, as far as somebody drives it."""
+    step = state.steps[step_id]
+    return max(0, now - step.started_at) if now and step.phase == "running" else None
 
 
 def _notes(look: Look, state: State, step_id: StepId, now: int) -> str:
     step = state.steps[step_id]
-    notes = step_notes(state, step_id, now)
+    said = look.answered(state).get(step_id, "")
+    notes = step_notes(state, step_id, now, answered_words(said) if said else "")
+    if _ran(state, step_id, now) is not None:  # a clock that goes on says it
+        notes.remove(ran_words(step, now))
     if step.phase == "failed" and step.said is not None and look.store.has(step.said):
         words = first_line(look.store.get(step.said)[:4096].decode("utf-8", "replace"))
         notes.append(" ".join([*refusal(step), words]))

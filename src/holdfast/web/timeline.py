@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,6 +25,7 @@ PATH = "/timeline"
 PAGE = 200  # rows on a page
 LEFT, ROW, THICK, TOP = 260, 22, 12, 40  # of the drawing: where time begins, how rows lie
 WIDE = 1260
+_LETTER = 6.8  # how wide a letter of a label is
 DRAWN = {"wide": WIDE, "left": LEFT, "row": ROW, "thick": THICK, "top": TOP}
 LONGEST = 34
 _SECONDS = re.compile(r"\d{1,10}(\.\d{1,3})?")
@@ -79,6 +80,12 @@ class Stretch:
     width: float
     words: str
     waiting: bool = False
+    label: str = ""  # the words, where there is room for them
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its label ends where it ends, so as not to leave the drawing."""
+        return self.x > WIDE / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +179,20 @@ def chart_of(look: Look, state: State, wanted: Wanted) -> Chart:
         f"{_x(place)}:{(moment - state.started_at) / 1000:.3f}"
         for moment, place in zip(axis.moments, axis.places, strict=True)
     )
-    return Chart(tuple(drawn), tuple(cuts), ticks, len(rows), first, left_out, knots)
+    return Chart(tuple(drawn), tuple(labelled(cuts)), ticks, len(rows), first, left_out, knots)
+
+
+def labelled(cuts: Iterable[Stretch]) -> Iterator[Stretch]:
+    """Stretches with labels that do not run into each other; the words of each are in its title too."""
+    taken = 0.0
+    for cut in cuts:
+        long = len(cut.words) * _LETTER
+        left = cut.x + cut.width - long if cut.is_late else cut.x
+        if left < taken:
+            yield cut
+            continue
+        taken = left + long + _LETTER
+        yield replace(cut, label=cut.words)
 
 
 def _cut_words(lasted: int, waiting: bool) -> str:
@@ -367,7 +387,7 @@ class Links:
 def show(look: Look, request: Request) -> Response:
     """The timeline of a run."""
     state = look.find(request.path_params["run"])
-    with look.speaking(state.line):
+    with look.speaking(state.line, state.file):
         asked = asked_in(request, state)
         wanted = wanted_in(request, asked)
         values = {

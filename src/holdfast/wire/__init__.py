@@ -186,6 +186,7 @@ class Wishes:
     agreed: Agreed = "anything"  # what somebody said models may be paid for
     network: bool = False  # commands may reach others
     sandbox: bool = True  # False: commands may do whatever the person may
+    file: str = ""  # of the plan, as seen from the project
     written_here: bool = True  # False: the commands were chosen by a model or came from elsewhere
     generators: Mapping[str, Generator] = field(default_factory=dict)  # beside the usual ones
     guards: Mapping[str, GuardKind] = field(default_factory=dict)
@@ -268,6 +269,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         ignores=ignore_rules,
         fragments=wishes.fragments or Fragments(os.path.abspath(root)),
         ready=partial(ready, os.path.abspath(root)),
+        file=wishes.file,
         alike=alike,
         models=wishes.models
         or partial(

@@ -11,11 +11,21 @@
     if (!svg) return;
     const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
     const before = scale;
-    scale = by ? Math.min(4, Math.max(0.05, scale * by)) : Math.min(1, (box.clientWidth - 2) / width);
+    const room = parseFloat(getComputedStyle(box).maxHeight) || box.clientHeight;
+    scale = by ? Math.min(4, Math.max(0.05, scale * by)) : Math.min(1, (box.clientWidth - 2) / width, (room - 4) / height);
     const x = (box.scrollLeft + box.clientWidth / 2) / before, y = (box.scrollTop + box.clientHeight / 2) / before;
     svg.setAttribute("width", width * scale);
     svg.setAttribute("height", height * scale);
     box.scrollTo(x * scale - box.clientWidth / 2, y * scale - box.clientHeight / 2);
+  }
+  // A large picture begins where there is something to see: the selected box, the first found, or the first.
+  function reveal() {
+    const box = canvas(), svg = picture(), all = [...svg?.querySelectorAll("a.box") ?? []];
+    const found = svg?.querySelector("a.dim") && all.find((one) => !one.matches(".dim"));
+    const first = svg?.querySelector("a[aria-current]") ?? found ?? all[0];
+    if (!first) return;
+    const at = first.getBoundingClientRect(), room = box.getBoundingClientRect();
+    box.scrollBy(at.x + at.width / 2 - room.x - room.width / 2, at.y + at.height / 2 - room.y - room.height / 2);
   }
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-zoom]");
@@ -116,4 +126,5 @@
     if (focused) [...made.querySelectorAll("a")].find((one) => one.getAttribute("aria-label")?.split(":")[0] === focused.split(":")[0])?.focus({ preventScroll: true });
     window.htmx?.process(made);
   }
+  reveal();
 })();

@@ -1,6 +1,7 @@
-// Behaviour of the page, by attributes: data-live, data-keys, data-copy, data-compare, data-post.
+// Behaviour of the page, by attributes: data-live, data-keys, data-copy, data-compare, data-post, data-ran.
 "use strict";
 (() => {
+  document.documentElement.classList.add("scripted"); // what only works with scripts is shown now
   const SPOKEN = 5000; // milliseconds between two sentences for a voice
   const told = () => document.getElementById("told");
 
@@ -62,7 +63,7 @@
   }
   // Cards are renewed unless somebody is about to answer one, or reads what came of an answer.
   function inbox() {
-    const busy = document.activeElement?.closest("form") || document.querySelector("main .said");
+    const busy = document.activeElement?.closest("form") || document.querySelector("main .said, main form[aria-busy]");
     return document.querySelector("[data-inbox]") && !busy;
   }
   function again() {
@@ -70,6 +71,20 @@
     if (list) window.htmx.ajax("GET", list.dataset.list, { target: "#list", swap: "outerHTML" });
     else if (document.querySelector("table.runs, p[data-live], [data-inbox]")) window.htmx.ajax("GET", location.pathname + location.search, { target: "#main", swap: "innerHTML" });
   }
+
+  // --- clocks: what runs says for how long, each second; no voice is told that ---
+  const began = new WeakMap();
+  function span(milliseconds) {
+    const all = Math.floor(milliseconds / 1000), minutes = Math.floor(all / 60);
+    if (minutes >= 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+    return minutes ? `${minutes} min ${all % 60} s` : `${all} s`;
+  }
+  setInterval(() => {
+    for (const one of document.querySelectorAll("[data-ran]")) {
+      if (!began.has(one)) began.set(one, performance.now() - Number(one.dataset.ran));
+      one.textContent = span(performance.now() - began.get(one));
+    }
+  }, 1000);
 
   // --- keys ---
   const rows = () => [...document.querySelectorAll("[data-keys] [data-row]")];
@@ -132,6 +147,16 @@
     form.append(made);
     return made;
   }
+  // Something changed since a preview was shown: how it is now takes its place.
+  function shownAgain(form, html) {
+    const holder = document.createElement("template");
+    holder.innerHTML = html;
+    const fresh = holder.content.querySelector(".preview");
+    form.closest(".preview").replaceWith(fresh);
+    window.htmx.process(fresh);
+    fresh.querySelector("[autofocus]")?.focus();
+    speak(fresh.innerText.slice(0, 300), true);
+  }
   document.addEventListener("submit", async (event) => {
     const form = event.target.closest("form[data-post]");
     if (!form) return;
@@ -144,6 +169,7 @@
       const answer = await post(form.getAttribute("action"), body);
       const goes = answer.headers.get("HX-Location");
       if (goes) { location.assign(goes); return; }
+      if (answer.status === 412) { shownAgain(form, await answer.text()); return; }
       const target = answer.ok ? document.querySelector(form.dataset.post) : wrong(form);
       target.innerHTML = (await answer.text()) || "<p>The page refused that; load it again.</p>";
       window.htmx.process(target);
