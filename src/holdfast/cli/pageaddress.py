@@ -19,12 +19,12 @@ def announced(location: str) -> dict[str, object]:
         file = os.open(os.path.join(location, FILE), os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         return {}
-    with os.fdopen(file, encoding="utf-8") as opened:
-        is_ours = os.fstat(opened.fileno()).st_uid == os.getuid()
-        try:
+    try:
+        with os.fdopen(file, encoding="utf-8") as opened:
+            is_ours = os.fstat(opened.fileno()).st_uid == os.getuid()
             found = json.load(opened)
-        except (ValueError, RecursionError):
-            return {}
+    except (OSError, ValueError, RecursionError):
+        return {}
     return found if isinstance(found, dict) and is_ours else {}
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast import wire
+from holdfast.cli.pageaddress import FILE, announced
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, talk
 from holdfast.cli.view import view
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from holdfast.web.door import Keys
     from holdfast.web.server import Bound
 
-FILE = "ui.json"  # beside the store: where the server listens, and its key
 _PATIENCE = 5  # seconds
 
 
@@ -174,28 +174,14 @@ def _announce(where: Place, bound: Bound, keys: Keys) -> None:
 
 def _withdraw(where: Place) -> None:
     """Take the key away, if it is still ours."""
-    found = _read(where)
+    found = announced(where.location)
     if found.get("pid") == os.getpid():
         os.unlink(_path(where))
 
 
-def _read(where: Place) -> dict[str, object]:
-    try:
-        file = os.open(_path(where), os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError:
-        return {}
-    try:
-        with os.fdopen(file) as opened:
-            found = json.load(opened)
-    except (OSError, ValueError):
-        return {}
-    is_ours = os.stat(_path(where)).st_uid == os.getuid()
-    return found if isinstance(found, dict) and is_ours else {}
-
-
 def _running(where: Place) -> Running | None:
     """The server of this store, if one answers."""
-    found = _read(where)
+    found = announced(where.location)
     address, key = found.get("address"), found.get("key")
     if not isinstance(address, str) or not isinstance(key, str):
         return None
