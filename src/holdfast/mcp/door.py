@@ -40,6 +40,7 @@ def bound(port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((HERE, port))
+        made.listen()  # who reads the address may come before somebody answers
     except OSError as error:
         made.close()
         raise UsageError(f"cannot listen on port {port}: {error.strerror}") from error
