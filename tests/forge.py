@@ -175,6 +175,10 @@ class Forge:
         mine.settimeout(DEADLINE)
         return Forked(mine)
 
+    def fileno(self) -> int:
+        """Where commands are asked for; a process that inherits it may ask itself."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         self._socket.close()
         self._process.wait(DEADLINE)
