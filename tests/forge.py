@@ -175,6 +175,10 @@ class Forge:
         mine.settimeout(DEADLINE)
         return Forked(mine)
 
+    def fileno(self) -> int:
+        """Where commands are asked for; a process that inherits it may ask itself."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         self._socket.close()
         self._process.wait(DEADLINE)
@@ -213,19 +217,30 @@ def load(modules: Sequence[str]) -> None:
         importlib.import_module(target.partition(":")[0])
     for name in (
         "asyncio",
+        "encodings.ascii",
+        "encodings.utf_8_sig",
         "holdfast.config.providers",
         "holdfast.config.sandbox",
         "holdfast.engine.declared",
         "holdfast.engine.loop",
+        "holdfast.executors.elsewhere",
         "holdfast.executors.local",
+        "holdfast.executors.queue",
         "holdfast.generators.agent",
+        "holdfast.generators.gather",
         "holdfast.generators.human",
         "holdfast.generators.llm",
         "holdfast.generators.python",
         "holdfast.generators.shell",
         "holdfast.guards.command",
         "holdfast.guards.compose",
+        "holdfast.guards.pattern",
+        "holdfast.store.memory",
         "holdfast.store.sqlite",
+        "holdfast.gitrepo.former",
+        "holdfast.gitrepo.opening",
+        "holdfast.worker.validate",
+        "ruamel.yaml.mergevalue",
         *modules,
     ):
         importlib.import_module(name)

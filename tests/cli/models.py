@@ -11,12 +11,20 @@ Script = Callable[[Asked], Reply] | Sequence[Reply] | str
 
 # What it takes to ask a model, and what is first loaded when one is asked: a second of work.
 LOADED = (
+    "holdfast.config.keys",
     "holdfast.generators.chat",
+    "holdfast.generators.models",
     "holdfast.generators.prices",
+    "holdfast.generators.recorded",
     "holdfast.generators.vendors.openai",
     "anyio._backends._asyncio",
     "genai_prices.data",
-    "openai.resources.chat",
+    "openai.resources.chat.chat",
+    "openai.resources.chat.completions.completions",
+    *(
+        f"keyring.backends.{name}"
+        for name in ("SecretService", "Windows", "chainer", "kwallet", "libsecret", "macOS")
+    ),
 )
 
 

@@ -1,30 +1,28 @@
 """A coding agent that others wrote, against a scripted model on loopback."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.envs import MissingError, Peer, cache_folder, find
+from bench.envs import MissingError
 from holdfast.testing.server import Asked, ModelServer, Say
 from tests.cli.coders import CHECK, FILES, MEAN, WANTED
 from tests.cli.project import Project
 from tests.cli.tickets import at, git, repository, ticket
+from tools import agents
 
-# litellm, which it asks models with, imports mcp and does not say so.
-AGENT = Peer("mini-swe-agent", ("mini-swe-agent==2.4.6", "litellm==1.106.2", "mcp==2.3.0"))
 ENDS = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && echo the mean is there"
 
 
 @pytest.fixture
 def mini() -> str:
-    """The program, in an environment of its own that is made once."""
+    """The program, in an environment of its own that `make setup` makes."""
     try:
-        found = find(AGENT, cache_folder(os.environ.get("HOLDFAST_AGENT_CACHE")))
+        program = agents.found().python
     except MissingError as error:
-        pytest.skip(f"{AGENT.name} {error}")
-    return str(Path(found.python).parent / "mini")
+        pytest.skip(f"{agents.AGENT.name} {error}")
+    return str(Path(program).parent / "mini")
 
 
 def plays(asked: Asked) -> Say:

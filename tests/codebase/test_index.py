@@ -51,12 +51,29 @@ def carry_out(root: Path, edit: tuple[str, str, str]) -> None:
             pass  # nothing to move, nothing to undo
 
 
+ROUNDS = st.lists(st.lists(EDITS, max_size=4), min_size=1, max_size=4)
+
+
 @pytest.mark.req("R138")
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rounds=st.lists(st.lists(EDITS, max_size=4), min_size=1, max_size=4))
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rounds=ROUNDS)
 def test_an_index_that_followed_says_what_a_new_one_says(
     tmp_path: Path, rounds: list[list[tuple[str, str, str]]]
 ) -> None:
+    follow(tmp_path, rounds)
+
+
+@pytest.mark.soak("law")
+@pytest.mark.req("R138")
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@given(rounds=ROUNDS)
+def test_an_index_that_followed_much_says_what_a_new_one_says(
+    tmp_path: Path, rounds: list[list[tuple[str, str, str]]]
+) -> None:
+    follow(tmp_path, rounds)
+
+
+def follow(tmp_path: Path, rounds: list[list[tuple[str, str, str]]]) -> None:
     root = tmp_path / "root"
     shutil.rmtree(root, ignore_errors=True)
     repository(root)

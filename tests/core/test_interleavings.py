@@ -15,7 +15,7 @@ from holdfast.model.handoff import STANDINGS, Observation, Trial, Undone, entry_
 from holdfast.model.plan import StepId
 from tests.core.test_ledger import WORDS, alike, told
 
-STEPS, RUN_AGAIN, TIMES = 40, 10, 10_000
+STEPS, RUN_AGAIN = 40, 10
 Happening = Told | Said
 
 
@@ -119,13 +119,14 @@ def content(found: Ledger) -> list[object]:
 
 
 @pytest.mark.req("R114", "R124", "C6")
-def test_ten_thousand_interleavings_of_fifty_handoffs_give_one_ledger() -> None:
+@pytest.mark.parametrize("times", [1_000, pytest.param(10_000, marks=pytest.mark.soak("law"))])
+def test_all_interleavings_of_fifty_handoffs_give_one_ledger(times: int) -> None:
     chance = random.Random(11)
     given = fifty_handoffs()
     happened: list[Happening] = [*given, *words_of_people(given)]
     before = afters(given, words_of_people(given))
     first = content(fold(journal(happened, interleaved(chance, before))))
-    for number in range(TIMES):
+    for number in range(times):
         written = journal(happened, interleaved(chance, before))
         if number % 10 == 0:  # an engine that died half way had folded what there was until then
             fold(written[: chance.randrange(len(written))])

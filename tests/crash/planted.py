@@ -18,8 +18,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "holdfast"
 PATIENCE = 1800
-D01 = "tests/crash/test_kill_sweep.py::test_killed_at_any_call_of_any_thread"
-POWER = "tests/crash/test_power.py::test_nothing_told_is_lost_with_the_power"
+D01 = "tests/crash/test_kill_sweep.py::test_killed_at_any_call_of_any_thread[40]"
+POWER = "tests/crash/test_power.py::test_nothing_told_is_lost_with_the_power[260]"
 SHORT = "tests/crash/test_bad_disk.py"
 STORE = "tests/contracts/test_store.py"
 
@@ -63,6 +63,7 @@ BUGS = (
         ),
         POWER,
         "damaged|missing",
+        soak=True,
     ),
     Bug(
         "the directory of a content is not synced",
@@ -76,6 +77,7 @@ BUGS = (
         ),
         POWER,
         "missing",
+        soak=True,
     ),
     Bug(
         "the row is stored before the content it names",
@@ -98,6 +100,7 @@ BUGS = (
         ),
         D01,
         "is missing",
+        soak=True,
     ),
     Bug(
         "event and artifact row in two transactions",
@@ -113,6 +116,7 @@ BUGS = (
         ),
         D01,
         "right after: verify",
+        soak=True,
     ),
     Bug(
         "a write is not continued",
@@ -149,8 +153,9 @@ BUGS = (
                 "is not None and not argv:\n",
             ),
         ),
-        "tests/crash/test_errno.py::test_a_refused_call_is_nobodys_failure",
+        "tests/crash/test_errno.py::test_a_refused_call_is_nobodys_failure[18]",
         "could not be started",
+        soak=True,
     ),
     Bug(
         "a transaction that reads first and takes the lock later",
@@ -248,6 +253,7 @@ BUGS = (
         ),
         D01,
         "told as accepted, but not in the journal",
+        soak=True,
     ),
     Bug(
         "what is finished is made again",
@@ -260,6 +266,7 @@ BUGS = (
         ),
         D01,
         "accepted before, and executed again",
+        soak=True,
     ),
     Bug(
         "outputs of a lost attempt are not put back",
@@ -273,6 +280,7 @@ BUGS = (
         ),
         D01,
         "were not put back",
+        soak=True,
     ),
     Bug(
         "files that were recorded are taken back",

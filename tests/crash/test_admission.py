@@ -47,7 +47,7 @@ def test_one_key_is_one_run_whenever_it_was_killed(
     settle: Callable[[Report], None],
 ) -> None:
     report = Report("D12 admission", "kill")
-    admit(tmp_path, shim, reference("tiny"), report, 16)
+    admit(tmp_path, shim, reference("tiny"), report, 10)
     settle(report)
     assert min(report.outcomes["admitted"], report.outcomes["not yet admitted"]) > 0
 

@@ -59,8 +59,10 @@ def test_a_sync_that_fails_once_ends_the_engine_and_nothing_is_told(
     syncs = replace(shim, calls=SYNCS)
     calls = syncs.count(lay(tmp_path / "count"), *RUN)
     report = Report("D04 sync fails once")
-    faults = [syncs.fault(number, "error") for number in spread(calls, 6, seed=4)]
-    faults += [by_strace(strace, call, n, "error=EIO") for call in SYNCS for n in (3, 8)]
+    faults = [syncs.fault(number, "error") for number in spread(calls, 3, seed=4)]
+    faults += [
+        by_strace(strace, call, n, "error=EIO") for call, n in zip(SYNCS, (3, 8), strict=True)
+    ]
     refuse(tmp_path, reference("reference"), report, faults, "reference")
     settle(report)
     assert report.outcomes["refused"] > report.tried / 2
@@ -166,7 +168,7 @@ def test_a_write_may_be_short_or_torn(
     settle: Callable[[Report], None],
 ) -> None:
     report = Report(f"D05 D06 {how} writes")
-    cut(tmp_path, shim, reference("reference"), report, how, 8)
+    cut(tmp_path, shim, reference("reference"), report, how, 4)
     settle(report)
 
 

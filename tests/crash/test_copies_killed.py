@@ -81,7 +81,7 @@ def test_killed_at_calls_around_copies(
 ) -> None:
     calls = shim.count(lay(tmp_path / "count", "copies"), *RUN)
     report = Report("C27 kill around copies", "kill")
-    faults = [shim.fault(number) for number in spread(calls, 10, seed=5)]
+    faults = [shim.fault(number) for number in spread(calls, 5, seed=5)]
     kill_at(tmp_path, reference("copies"), report, faults)
     settle(report)
 

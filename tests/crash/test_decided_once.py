@@ -148,7 +148,7 @@ def _check_line(place: Place, yes: set[str]) -> None:
 
 @pytest.mark.req("D18", "I11", "R173")
 def test_of_many_hands_one_decides(tmp_path: Path) -> None:
-    race(tmp_path, 100)
+    race(tmp_path, 30)
 
 
 @pytest.mark.soak("decisions")

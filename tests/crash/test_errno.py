@@ -112,7 +112,9 @@ class Calls:
 
 
 @pytest.mark.req("D03", "I1")
+@pytest.mark.parametrize("size", [9, pytest.param(18, marks=pytest.mark.soak("errno"))])
 def test_a_refused_call_is_nobodys_failure(
+    size: int,
     tmp_path: Path,
     shim: Shim,
     reference: Callable[[str], Reference],
@@ -121,7 +123,7 @@ def test_a_refused_call_is_nobodys_failure(
     report = Report("D03 a call is refused")
     calls = Calls(shim, tmp_path, "small")
     points = calls.chosen(1)
-    sample = [points[number - 1] for number in spread(["any"] * len(points), 18, seed=3)]
+    sample = [points[number - 1] for number in spread(["any"] * len(points), size, seed=3)]
     sample += calls.staying(1)
     refused(tmp_path, shim, reference("small"), report, sample, "small", codes)
     settle(report)

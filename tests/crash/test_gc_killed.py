@@ -10,7 +10,7 @@ import pytest
 from tests.crash.faults import KILLED, Report, Scene, Shim, each, lay, spread, unsound
 
 GC = ("gc", "--keep", "0s", "--yes")
-SAMPLE = 14
+SAMPLE = 6
 
 
 @pytest.fixture

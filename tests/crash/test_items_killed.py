@@ -57,7 +57,10 @@ def wrong_in(scene: Scene) -> list[str]:
 
 
 @pytest.mark.req("C24", "R74", "R182")
-def test_killed_at_any_call_no_item_is_lost_or_made_again(tmp_path: Path, shim: Shim) -> None:
+@pytest.mark.parametrize("sample", [7, pytest.param(60, marks=pytest.mark.soak("kill"))])
+def test_killed_at_any_call_no_item_is_lost_or_made_again(
+    sample: int, tmp_path: Path, shim: Shim
+) -> None:
     calls = shim.count(finding(tmp_path / "count"), "run", "-j", "2")
     fired = []
 
@@ -77,5 +80,5 @@ def test_killed_at_any_call_no_item_is_lost_or_made_again(tmp_path: Path, shim: 
         assert wrong_in(scene) == [], number
         assert unsound(scene.store) == []
 
-    each(kill, spread(calls, 16, seed=7))
+    each(kill, spread(calls, sample, seed=7))
     assert sum(fired) >= len(fired) - 3

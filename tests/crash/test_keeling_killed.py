@@ -92,7 +92,7 @@ def killed_at(shim: Shim, folder: Path, numbers: list[int], wanted: dict[str, by
 def test_killed_at_some_calls_the_report_is_the_same(tmp_path: Path, shim: Shim) -> None:
     calls = shim.count(laid(tmp_path / "count"), *RUN)
     wanted = written(Scene(tmp_path / "count"))
-    killed_at(shim, tmp_path, spread(calls, 8, seed=11), wanted)
+    killed_at(shim, tmp_path, spread(calls, 4, seed=11), wanted)
 
 
 @pytest.mark.req("R74", "R118", "R121", "E18")
@@ -100,7 +100,7 @@ def test_killed_again_and_again_at_any_moment_the_report_is_the_same(tmp_path: P
     wanted, whole = undisturbed(tmp_path / "whole")
     dice = random.Random(7)
     scene = laid(tmp_path / "killed")
-    for _ in range(6):
+    for _ in range(3):
         kill_after(scene.start(*RUN), dice.uniform(0.2, 1.0) * whole)
     goes_on(scene, resumes=False)
     is_sound(scene, wanted)

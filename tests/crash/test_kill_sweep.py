@@ -51,7 +51,9 @@ def kill_at(
 
 
 @pytest.mark.req("D01", "R74", "R88", "R73", "I1", "I2", "I4", "I5", "I6", "I7", "I9")
+@pytest.mark.parametrize("sample", [14, pytest.param(40, marks=pytest.mark.soak("kill"))])
 def test_killed_at_any_call_of_any_thread(
+    sample: int,
     tmp_path: Path,
     shim: Shim,
     reference: Callable[[str], Reference],
@@ -60,7 +62,7 @@ def test_killed_at_any_call_of_any_thread(
     calls = shim.count(lay(tmp_path / "count"), *RUN)
     assert {"write", "pwrite64", "fsync", "fdatasync", "renameat", "unlinkat", "mkdir"} <= {*calls}
     report = Report("D01 kill, all threads", "kill")
-    faults = [shim.fault(number) for number in spread(calls, 40, seed=1)]
+    faults = [shim.fault(number) for number in spread(calls, sample, seed=1)]
     kill_at(tmp_path, reference("reference"), report, faults)
     settle(report)
     assert report.fired >= report.tried - 2, "the order of calls is nearly the same each time"
@@ -114,7 +116,7 @@ def test_killed_at_calls_that_the_kernel_counts(
     report = Report("D01 kill by strace", "kill")
     faults = [
         by_strace(strace, calls[place - 1], place - first[calls[place - 1]])
-        for place in spread(calls, 20, seed=2)
+        for place in spread(calls, 7, seed=2)
     ]
     kill_at(tmp_path, reference("reference"), report, faults)
     settle(report)

@@ -119,7 +119,7 @@ def test_two_hundred_model_steps_are_killed_some_times(
     project: Project, settle: Callable[[Report], None]
 ) -> None:
     report = Report("kills among model steps", "random-kill")
-    kill_among_models(project, report, seed=0, kills=5)
+    kill_among_models(project, report, seed=0, kills=3)
     settle(report)
     assert report.outcomes["interrupted"] > 0
 

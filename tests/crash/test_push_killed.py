@@ -9,7 +9,7 @@ from holdfast import wire
 from tests.crash.faults import KILLED, Report, Scene, Shim, each, lay, spread, unsound
 
 PUSH = ("push", "../there")
-SAMPLE = 10
+SAMPLE = 5
 
 
 @pytest.fixture

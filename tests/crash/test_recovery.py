@@ -96,7 +96,7 @@ def test_killed_in_recovery_and_in_the_recovery_of_that(
 ) -> None:
     report = Report("D11 kill in recovery, small plan", "recovery")
     scenes = crashed(tmp_path, shim, "small", (0, 1, 2))
-    kill_recovery(scenes, shim, reference("small"), report, 4)
+    kill_recovery(scenes, shim, reference("small"), report, 2)
     settle(report)
     assert report.fired > report.tried * 2, "the crash, its recovery, and the recovery of that"
 
@@ -171,7 +171,7 @@ def test_killed_while_outputs_are_written_again_from_the_store(
     settle: Callable[[Report], None],
 ) -> None:
     report = Report("kill while outputs are restored", "recovery")
-    restore(tmp_path, shim, reference("reference"), report, 10)
+    restore(tmp_path, shim, reference("reference"), report, 5)
     settle(report)
 
 

@@ -43,8 +43,9 @@ def held(scene: Scene) -> dict[str, int]:
 
 
 @pytest.mark.req("R118", "R122", "R74")
+@pytest.mark.parametrize("sample", [5, pytest.param(40, marks=pytest.mark.soak("kill"))])
 def test_killed_at_any_call_a_doubted_run_is_held_and_goes_on_once(
-    tmp_path: Path, shim: Shim
+    sample: int, tmp_path: Path, shim: Shim
 ) -> None:
     calls = shim.count(doubted(tmp_path / "count"), "run", "-j", "1", code=3)
     fired = []
@@ -69,13 +70,14 @@ def test_killed_at_any_call_a_doubted_run_is_held_and_goes_on_once(
         assert held(scene) == {"replan_wanted": 1, "replan_decided": 1}
         assert unsound(scene.store) == []
 
-    each(kill, spread(calls, 10, seed=3))
+    each(kill, spread(calls, sample, seed=3))
     assert sum(fired) >= len(fired) - 2
 
 
 @pytest.mark.req("R118", "R74")
+@pytest.mark.parametrize("sample", [3, pytest.param(20, marks=pytest.mark.soak("kill"))])
 def test_killed_after_the_yes_a_run_goes_on_without_being_asked_again(
-    tmp_path: Path, shim: Shim
+    sample: int, tmp_path: Path, shim: Shim
 ) -> None:
     def answered(folder: Path) -> Scene:
         scene = doubted(folder)
@@ -95,7 +97,7 @@ def test_killed_after_the_yes_a_run_goes_on_without_being_asked_again(
         assert held(scene) == {"replan_wanted": 1, "replan_decided": 1}
         assert unsound(scene.store) == []
 
-    each(kill, spread(calls, 5, seed=4))
+    each(kill, spread(calls, sample, seed=4))
 
 
 def ready(folder: Path) -> Scene:
@@ -110,8 +112,9 @@ def ready(folder: Path) -> Scene:
 
 
 @pytest.mark.req("R118", "R122", "R74")
+@pytest.mark.parametrize("around", [2, pytest.param(16, marks=pytest.mark.soak("kill"))])
 def test_killed_where_one_plan_takes_the_place_of_another_there_is_always_one_of_them(
-    tmp_path: Path, shim: Shim
+    around: int, tmp_path: Path, shim: Shim
 ) -> None:
     words = ("run", "-j", "1")
     calls = shim.count(ready(tmp_path / "count"), *words)
@@ -137,5 +140,5 @@ def test_killed_where_one_plan_takes_the_place_of_another_there_is_always_one_of
     while first < last:
         middle = (first + last) // 2
         first, last = (first, middle) if runs(middle) > 1 else (middle + 1, last)
-    for number in range(max(1, first - 8), first):
+    for number in range(max(1, first - around), first):
         runs(number)

@@ -229,7 +229,7 @@ def test_a_flipped_bit_is_found_or_harmless(
 ) -> None:
     scene = finished(tmp_path / "whole", with_log=where == "in the log")
     report = Report(f"D07 bits flipped {where}")
-    rotten(report, scene, reference("reference"), bits(scene.store, 60, seed=7), aloud=60)
+    rotten(report, scene, reference("reference"), bits(scene.store, 30, seed=7), aloud=30)
     settle(report)
     assert report.outcomes["found"] > report.tried / 10
 
@@ -358,7 +358,7 @@ def test_a_write_with_a_flipped_bit_is_found_when_it_is_read(
     settle: Callable[[Report], None],
 ) -> None:
     report = Report("D05 flipped writes")
-    flipped(tmp_path, shim, reference("reference"), report, 6)
+    flipped(tmp_path, shim, reference("reference"), report, 4)
     settle(report)
 
 

@@ -22,11 +22,17 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
+from tests.cli.models import LOADED
 from tests.cli.project import LIBRARY
+from tests.forge import forge, is_started
 
 TOP = Path(__file__).resolve().parents[2]
+CLIENT = Path(__file__).with_name("client.py")
 NOT_RUN = ("make", "git", "pip", "export")
 _MARK = "\x1e"
+_BESIDE = re.compile(
+    r"&(?!&|\d)|\bkill\b|\bPYTHON|\bLD_|\bLANG=|\bLC_"
+)  # only a process of its own hears
 
 
 @dataclass
@@ -111,6 +117,22 @@ def script(page: Page) -> str:
     return "\n".join(lines) + "\n"
 
 
+def programs(page: Page, asking: int) -> dict[str, str]:
+    """Programs that the reader has, as shell; most of the commands are forked, some really started.
+
+    Started are those that a step starts, and all of a page with one that is signalled or left running.
+    """
+    text = "\n".join(command.text for command in page.commands if command.is_run)
+    started = f'exec {sys.executable} -P -m holdfast "$@"'
+    forked = f'exec {sys.executable} -I -S {CLIENT} {asking} "$@"'
+    is_forked = not _BESIDE.search(text) and not is_started(text)
+    asks = f'[ -n "$HOLDFAST_STEP" ] || {forked}\n{started}'
+    return {
+        "holdfast": asks if is_forked else started,
+        "python": f'exec {sys.executable} "$@"',
+    }
+
+
 def play(
     page: Page, folder: Path, given: Mapping[str, str], around: Path | None = None
 ) -> dict[int, tuple[int, str]]:
@@ -126,9 +148,10 @@ def play(
         made = (around / ".gitignore").read_text(encoding="utf-8").replace("/", "").split()
         left = shutil.ignore_patterns("__pycache__", *made)
         shutil.copytree(around, work, ignore=left, dirs_exist_ok=True)
-    for name, words in (("holdfast", "-P -m holdfast"), ("python", "")):
+    asking = forge("", LIBRARY, LOADED).fileno()
+    for name, words in programs(page, asking).items():
         shim = bin_folder / name
-        shim.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        shim.write_text(f"#!/bin/sh\n{words}\n")
         shim.chmod(0o755)
     done = subprocess.run(
         ["bash", "-c", script(page)],
@@ -143,6 +166,7 @@ def play(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        pass_fds=[asking],
         timeout=240,
         check=False,
     )

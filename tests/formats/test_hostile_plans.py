@@ -263,7 +263,7 @@ def test_the_parser_in_python_only_ever_raises_a_plan_error(text: str) -> None:
     parsed(b'"\\U' + text.encode(), pure=True)
 
 
-@pytest.mark.parametrize("count", [10_000, 100_000])
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.soak("other"))])
 def test_a_large_plan_is_the_plan_built_by_hand(count: int) -> None:
     rows = ["name: large\nsteps:\n"]
     steps = {}

@@ -58,7 +58,7 @@ def crash_everywhere(root: str, stages: tuple[Stage, ...], seed: int) -> None:
 
 
 @pytest.mark.req("R74", "R88", "E12")
-@settings(max_examples=25, deadline=None, suppress_health_check=slow)
+@settings(max_examples=8, deadline=None, suppress_health_check=slow)
 @given(stages=scenarios(5, 3), seed=st.integers(0, 1000))
 def test_a_crash_at_any_change_ends_like_the_run_without_one(
     root: str, stages: tuple[Stage, ...], seed: int

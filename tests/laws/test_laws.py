@@ -33,7 +33,7 @@ slow = list(HealthCheck)
 
 
 @pytest.mark.req("R40", "R41", "R42", "R43", "R44", "R45", "R56", "R58", "R59", "R76", "E9", "E10")
-@settings(max_examples=250, deadline=None, suppress_health_check=slow)
+@settings(max_examples=80, deadline=None, suppress_health_check=slow)
 @given(stages=scenarios(12), seed=st.integers(0, 1000))
 def test_every_run_is_what_the_oracle_says(root: str, stages: tuple[Stage, ...], seed: int) -> None:
     play(Bed(MemoryStore(), root), stages, seed=seed)

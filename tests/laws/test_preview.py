@@ -72,7 +72,7 @@ def kept(step_id: StepId, outlook: Outlook, state: State, begun: AttemptStarted 
 
 
 @pytest.mark.req("R55", "R107")
-@settings(max_examples=60, deadline=None, suppress_health_check=slow)
+@settings(max_examples=25, deadline=None, suppress_health_check=slow)
 @given(stages=scenarios(8))
 def test_a_run_does_what_its_preview_says(root: str, stages: tuple[Stage, ...]) -> None:
     perform_as_foreseen(Bed(MemoryStore(), root), stages)

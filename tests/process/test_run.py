@@ -512,11 +512,12 @@ def test_no_descriptor_and_no_child_is_left(command: Callable[..., Command]) -> 
     asyncio.run(scenario())
 
 
-def test_a_hundred_run_at_once(command: Callable[..., Command], mark: str) -> None:
+@pytest.mark.parametrize("many", [25, pytest.param(100, marks=pytest.mark.soak("other"))])
+def test_many_run_at_once(many: int, command: Callable[..., Command], mark: str) -> None:
     async def scenario() -> list[Completed]:
         script = "setsid sleep 999 & echo $0; exit $0"
         return await asyncio.gather(
-            *(run(command("sh", "-c", script, str(number))) for number in range(100))
+            *(run(command("sh", "-c", script, str(number))) for number in range(many))
         )
 
     for number, done in enumerate(asyncio.run(scenario())):

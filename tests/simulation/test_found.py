@@ -39,7 +39,7 @@ def played(place: Path, scene: Scene, *, apart: bool, seed: int) -> Simulation:
     sim = Simulation(seed, folder, str(place / "template"), apart=apart)
     try:
         person = Process(sim.machine, "person", lambda process: scene(sim, process))
-        sim.machine.run(lambda: person.is_over and not sim.live())
+        sim.machine.run(lambda: person.error is not None or (person.is_over and not sim.live()))
         assert person.error is None, person.error
         assert not sim.machine.violations, "\n".join(sim.machine.trace)
         assert audit(sim.store).problems == ()
