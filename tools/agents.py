@@ -1,6 +1,6 @@
 """The coding agent of others that a test drives: installed once, in an environment of its own.
 
-`make setup` makes it, so that no test has to; what cannot be installed is named, and its test skipped.
+`make test` makes it first, so that no test has to; what cannot be installed is named, and its test skipped.
 """
 
 import os
