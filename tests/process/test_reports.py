@@ -1,5 +1,6 @@
 """Reports of test programs become counts, whoever wrote them."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -103,7 +104,8 @@ def test_what_pytest_really_says(tmp_path: Path) -> None:
         "@pytest.mark.skip\ndef test_c(): pass\n"
     )
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junit-xml=out.xml"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False)
+    env = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False, env=env)
     for output in (done.stdout, (tmp_path / "out.xml").read_bytes()):
         found = read_report(output)
         assert found is not None
