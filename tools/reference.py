@@ -20,6 +20,8 @@ from holdfast.formats.shapes import DURATION, Shape
 from holdfast.model.digest import Json
 from holdfast.model.event import RunEvent
 from holdfast.model.line import LineEvent
+from tools.limits import LIMITS as LIMITS_WORDS
+from tools.limits import rows as limit_rows
 
 NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"
 KEYS = """The table that the reader and the JSON Schema for editors come from too. [The plan
@@ -49,6 +51,7 @@ def generated() -> dict[str, str]:
         "errors": codes_page("Errors", ERRORS, "errors"),
         "guards": codes_page("Guards", GUARDS, "guards"),
         "events": events_page(),
+        "limits": limits_page(),
     }
     return {f"reference/{name}.md": f"{text.strip()}\n" for name, text in pages.items()}
 
@@ -252,6 +255,12 @@ def events_page() -> str:
             ]
             parts.append(table(("Field", "Type"), rows))
     return "\n\n".join(parts)
+
+
+def limits_page() -> str:
+    """What is bounded, and by how much."""
+    head = ("What", "At most", "Who says no")
+    return f"# Limits\n\n{NOTE}\n\n{LIMITS_WORDS}\n\n{table(head, limit_rows())}\n"
 
 
 def kind_of(noun: type) -> str:
