@@ -13,8 +13,8 @@ from tests.simulation.seeds import digest_of, play, shown
 
 SEEDS = 1000
 CHUNK = 125
-SOAK_SEEDS = 10_000
-SOAK_CHUNK = 250
+SOAK_SEEDS = 100_000
+SOAK_CHUNK = 1000
 SAME = range(8)
 
 # What the simulation does beside the faults it strikes with: all of it must happen among few seeds.
