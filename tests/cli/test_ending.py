@@ -17,7 +17,7 @@ def state(status: str) -> State:
     made = empty_state(Plan("demo", {A: Step(A), B: Step(B)}))
     made.run = RunId("r-12345678-and-more")
     made.status = status  # type: ignore[assignment]  # the words of the test
-    made.since, made.ended_at = 1000, 67_000
+    made.since, made.ended_at, made.worked = 1000, 67_000, 66_000
     return made
 
 

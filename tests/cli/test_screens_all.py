@@ -16,6 +16,7 @@ ALL = ("plain", "80", "120", "a11y")
 LINES = ("plain", "a11y")  # what names long paths, which nothing can cut
 ELSEWHERE = {
     "attest": "a document for programs",
+    "repair": "needs damage; test_verify",
     "bench": "takes minutes; test_bench_worker",
     "ci": "speaks to CI; its tests compare what it writes",
     "completion": "a script for a shell; test_shells",

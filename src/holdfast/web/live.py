@@ -77,7 +77,8 @@ def news_of(run: RunId, after: int, word: str, look: Look) -> News | None:
         state = look.state(run)
         if state is None:
             raise UsageError(f"there is no run '{run}'")
-    if state.seq <= after and word in {"", _word(look, state)}:
+    now = _word(look, state)  # before all else: what changes while this is drawn is news again
+    if state.seq <= after and word in {"", now}:
         return None
     with look.speaking(state.line, state.file):
         strip = strip_of(look, state)
@@ -94,7 +95,7 @@ def news_of(run: RunId, after: int, word: str, look: Look) -> News | None:
             "waiting": look.waiting(),
         }
         html = rendered("news.html", context)
-        return News(state.seq, html, strip.line, _word(look, state), whole)
+        return News(state.seq, html, strip.line, now, whole)
 
 
 def _word(look: Look, state: State) -> str:
