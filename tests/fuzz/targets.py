@@ -8,10 +8,13 @@ code is left, no path leads out.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
+import shutil
 import tempfile
 import unicodedata
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from holdfast.config.providers import read_market
@@ -29,7 +32,6 @@ from holdfast.web.door import Door, Keys
 Target = Callable[[bytes], None]
 HOST = "127.0.0.1:8000"
 _SEEN = "\n\t\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"  # signs
-_ROOM = Path(tempfile.gettempdir()) / f"holdfast-fuzz-{os.getpid()}"
 
 
 def plan(data: bytes) -> None:
@@ -50,16 +52,24 @@ def event(data: bytes) -> None:
 
 def config(data: bytes) -> None:
     """A person's configuration, and a project's."""
-    _ROOM.mkdir(mode=0o700, exist_ok=True)
-    (_ROOM / "holdfast").mkdir(exist_ok=True)
-    (_ROOM / "holdfast" / "config.toml").write_bytes(data)
-    (_ROOM / "holdfast.toml").write_bytes(data)
-    own, nobody = {"XDG_CONFIG_HOME": str(_ROOM)}, {"XDG_CONFIG_HOME": "/nowhere"}
+    room = _room()
+    (room / "holdfast" / "config.toml").write_bytes(data)
+    (room / "holdfast.toml").write_bytes(data)
+    own, nobody = {"XDG_CONFIG_HOME": str(room)}, {"XDG_CONFIG_HOME": "/nowhere"}
     for read in (read_people, read_rules, read_planner, read_terms):
         _typed(lambda read=read: read(own))  # type: ignore[misc]  # a lambda keeps its own
-    for env, root in ((own, "/nowhere"), (nobody, str(_ROOM))):
+    for env, root in ((own, "/nowhere"), (nobody, str(room))):
         _typed(lambda env=env, root=root: read_settings(root, env))  # type: ignore[misc]
         _typed(lambda env=env, root=root: read_market(root, env))  # type: ignore[misc]
+
+
+@cache
+def _room() -> Path:
+    """A directory for configurations, gone with this process."""
+    made = Path(tempfile.mkdtemp(prefix="holdfast-fuzz-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    (made / "holdfast").mkdir()
+    return made
 
 
 def edit(data: bytes) -> None:
