@@ -1,5 +1,6 @@
 """A coding agent that others wrote, against a scripted model on loopback."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ ENDS = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && echo the mean is there"
 
 @pytest.fixture
 def mini() -> str:
-    """The program, in an environment of its own that `make setup` makes."""
+    """The program, in an environment of its own that `make test` makes first."""
     try:
         program = agents.found().python
     except MissingError as error:
+        if os.environ.get("HOLDFAST_REQUIRE_PARTS") == "1":
+            pytest.fail(f"{agents.AGENT.name} {error}")
         pytest.skip(f"{agents.AGENT.name} {error}")
     return str(Path(program).parent / "mini")
 

@@ -14,8 +14,9 @@ import click
 
 from holdfast import wire
 from holdfast.cli.ask import go_on
+from holdfast.cli.confined import sandbox_options
 from holdfast.cli.money import exact
-from holdfast.cli.place import json_option, sandbox_options
+from holdfast.cli.place import json_option
 from holdfast.cli.say import out, out_json, seconds, talk
 from holdfast.cli.view import view
 from holdfast.core.state import State

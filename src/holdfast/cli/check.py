@@ -6,7 +6,8 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import out_next
-from holdfast.cli.place import Place, json_option, place, place_options, sandbox_options
+from holdfast.cli.confined import sandbox_options
+from holdfast.cli.place import Place, json_option, place, place_options
 from holdfast.cli.say import out, out_json, talk
 from holdfast.cli.titles import plan_title
 from holdfast.cli.view import view

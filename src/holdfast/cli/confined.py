@@ -1,10 +1,31 @@
-"""Whether what a step made was made in a sandbox, as the journal tells it."""
+"""The sandbox on the command line: what a person grants, and whether a step was in it, by the journal."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
 
 from holdfast.model.event import AttemptAccepted, AttemptParked
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Store
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def sandbox_options(command: F) -> F:
+    """What a person grants to commands for this once."""
+    command = click.option(
+        "--no-sandbox",
+        is_flag=True,
+        help="Let commands read, write and reach whatever you can.",
+    )(command)
+    return click.option(
+        "--network",
+        is_flag=True,
+        help="Let commands reach the network, which they cannot else.",
+    )(command)
 
 
 def was_confined(store: Store, run: RunId, step: StepId, attempt: int = 0) -> bool | None:

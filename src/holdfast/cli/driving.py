@@ -13,18 +13,14 @@ from holdfast import wire
 from holdfast.cli.ahead import Ahead
 from holdfast.cli.ask import ask
 from holdfast.cli.asking import ask_people
+from holdfast.cli.confined import sandbox_options
 from holdfast.cli.consent import consent_within
 from holdfast.cli.drive import Drive, manner_of, once, wishes_of
 from holdfast.cli.ending import conclude, run_told
 from holdfast.cli.foreign import trust_foreign
 from holdfast.cli.money import Dollars, exact
 from holdfast.cli.notify import notify
-from holdfast.cli.place import (
-    Place,
-    json_option,
-    keep_line,
-    sandbox_options,
-)
+from holdfast.cli.place import Place, json_option, keep_line
 from holdfast.cli.prepared import take, taking
 from holdfast.cli.provisions import provide_again
 from holdfast.cli.recording import record_folder, recording_options

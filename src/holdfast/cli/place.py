@@ -419,20 +419,6 @@ def place_options(command: F) -> F:
     )
 
 
-def sandbox_options(command: F) -> F:
-    """What a person grants to commands for this once."""
-    command = click.option(
-        "--no-sandbox",
-        is_flag=True,
-        help="Let commands read, write and reach whatever you can.",
-    )(command)
-    return click.option(
-        "--network",
-        is_flag=True,
-        help="Let commands reach the network, which they cannot else.",
-    )(command)
-
-
 def file_option(command: F) -> F:
     """The plan file as an option, for commands whose argument is something else."""
     return click.option(

@@ -7,7 +7,8 @@ import os
 import click
 
 from holdfast import wire
-from holdfast.cli.place import json_option, sandbox_options
+from holdfast.cli.confined import sandbox_options
+from holdfast.cli.place import json_option
 from holdfast.cli.say import out, out_json, talk
 from holdfast.wire.shared import refuse_password
 from holdfast.wire.worker import Employment, queues_of, work
