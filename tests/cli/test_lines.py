@@ -64,6 +64,12 @@ def test_a_line_goes_by_the_file_that_its_last_run_began_with(project: Project) 
     assert "it is taken as the last run has it" in said.err
     assert said.out.endswith("next: holdfast show --plan-id other top\n")
     assert project.ran() == ["top"]
+    for command in (
+        "plan",
+        "run",
+    ):  # the file of another line never takes the place of one that is gone
+        assert "is not there any more" in project.refused(2, command, "--plan-id", "other")
+    assert project.ran() == []
 
 
 @pytest.mark.req("R12")

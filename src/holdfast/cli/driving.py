@@ -32,6 +32,7 @@ from holdfast.core.state import State
 from holdfast.engine.hold import Hold
 from holdfast.engine.loop import Engine
 from holdfast.engine.repeat import Repeated
+from holdfast.engine.replans import last_file
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.trust import Trust
 from holdfast.engine.world import World
@@ -196,7 +197,9 @@ def drive(
     try:
         wishes = wishes_of(where, store, settings, given, agreed)
         trust = Trust(store, plan.project, plan.name, wire.now_ms)
-        wishes = replace(wishes, file=where.file_seen(), written_here=not trust.was_asked)
+        # A file that is gone is still the line's: no other takes its place.
+        seen = where.file_seen() or last_file(store, plan.name)
+        wishes = replace(wishes, file=seen, written_here=not trust.was_asked)
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=folder_of(given))
         state = once(driven, begin, repeat)
         while state.status == "waiting" and manner.how == "ask" and ask_people(store, where, state):

@@ -262,7 +262,7 @@ def root_of(file: str | None) -> str:
 
 def of_line(where: Place, line: str) -> Place:
     """The same if the file that happens to be here is the line's; else with the line's own, or with none."""
-    from holdfast.engine.replans import first_file
+    from holdfast.engine.replans import last_file
     from holdfast.engine.versions import PLANNED as REASONS
     from holdfast.engine.versions import versions
 
@@ -271,8 +271,7 @@ def of_line(where: Place, line: str) -> Place:
         found = versions(store, "", line)
         if found and found[-1].reason in REASONS:  # the line is that of a goal
             return replace(where, file=None)
-        rows = [] if where.is_named(line) else store.runs(line)
-        return on_line(where, line, first_file(store, rows[-1].run) if rows else "")
+        return on_line(where, line, "" if where.is_named(line) else last_file(store, line))
     finally:
         store.close()
 

@@ -67,7 +67,7 @@ def repair(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Move damaged contents to quarantine and make the index again; say what a run will make anew.
+    """Move damaged contents to quarantine and make the index again; say what must be made anew.
 
     History is never changed: an event that cannot be read stays as it is, and 9 is the exit code.
     """
@@ -187,7 +187,9 @@ def _say(found: Mended, commands: list[str], *, dry: bool) -> None:
     if found.rebuilt:
         out(f"the index did not follow from the journals: {would}made again")
     for row in found.again:
-        out(f"what '{row.step}' made in {short(row.run)} is gone: a run makes it again")
+        out(
+            f"what '{row.step}' made in {short(row.run)} is gone; until it is made again it is reused"
+        )
     for told in found.left:
         talk(told)
     if found.left:

@@ -493,6 +493,12 @@ def led_to(store: Store, state: State) -> ReplanAnswered | None:
     return found[-1] if found else None
 
 
+def last_file(store: Store, line: str) -> str:
+    """The plan file of the last run of a line; empty if there is none, or nobody knows."""
+    rows = store.runs(line)
+    return first_file(store, rows[-1].run) if rows else ""
+
+
 def first_file(store: Store, run: RunId) -> str:
     """The plan file of a run; if its plan took the place of others, that of the first of them."""
     begun = _start_of(store, run)
