@@ -48,7 +48,6 @@ def operations() -> list[Operation]:
         Operation(knock.OPEN, "GET", ("code",)),
         Operation(knock.CODE, "POST"),
         Operation(door.TOKEN, "GET"),
-        Operation(door.TOKEN, "POST"),
     ]
     return [*found, *own]
 
@@ -80,6 +79,11 @@ def _modules(route: Route) -> list[ModuleType]:
     if route.path.startswith("/runs/{run}"):
         found.append(import_module("holdfast.web.run"))
     return found
+
+
+def addresses(method: str, **filled: str) -> tuple[str, ...]:
+    """The paths of all operations of a method, with something in the place of each name."""
+    return tuple(one.path.format_map(filled) for one in operations() if one.method == method)
 
 
 def description(known: Known) -> dict[str, Any]:
