@@ -22,6 +22,7 @@ from holdfast.formats.heading import plan_name, python_part
 from holdfast.model.digest import Json, digest_bytes
 from holdfast.model.items import step_named
 from holdfast.model.plan import Plan, RunId, StepId
+from holdfast.model.text import is_count
 from holdfast.ports import RunRow, Store
 from holdfast.wire.shared import refuse_password
 
@@ -455,7 +456,7 @@ def find_run(
         )
     if given is None or given == "@":
         return rows[-1].run
-    if given.startswith("@-") and given[2:].isdigit():
+    if given.startswith("@-") and is_count(given[2:]):
         back = int(given[2:])
         if back >= len(rows):
             few = "is only one run" if len(rows) == 1 else f"are only {len(rows)} runs"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from holdfast.errors import UsageError, outside_fault
 from holdfast.model.policy import Rule
-from holdfast.model.text import first_line
+from holdfast.model.text import first_line, is_count
 
 PROJECT_FILE = "holdfast.toml"
 _MODELS = {"tiers", "aliases", "budgets"}  # read by `providers`
@@ -316,6 +316,6 @@ def _from_env(env: Mapping[str, str]) -> int | None:
     given = env.get("HOLDFAST_JOBS")
     if not given:
         return None
-    if not given.isdigit() or not 1 <= int(given) <= 1024:  # noqa: PLR2004 - as -j
+    if not is_count(given) or not 1 <= int(given) <= 1024:  # noqa: PLR2004 - as -j
         raise UsageError("HOLDFAST_JOBS must be a number from 1 to 1024")
     return int(given)

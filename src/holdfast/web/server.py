@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from holdfast.errors import BugError, UsageError
 from holdfast.web import doing, drawer, inbox, live, run, runs
 from holdfast.web.charts import ROUTES as CHARTS
-from holdfast.web.door import Door, Keys
+from holdfast.web.door import HEADERS, Door, Keys
 from holdfast.web.look import Look
 from holdfast.web.screens import Desk, page, rendered
 
@@ -132,7 +132,8 @@ class Protocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse: no `Host`, two of them, or no HTTP at all."""
         del msg
-        headers = [(b"content-length", b"0"), (b"connection", b"close")]
+        named = {**HEADERS, "Content-Length": "0", "Connection": "close"}
+        headers = [(name.encode(), value.encode()) for name, value in named.items()]
         for event in (h11.Response(status_code=421, headers=headers), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()

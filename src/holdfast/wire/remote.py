@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UsageError
+from holdfast.model.text import is_count
 from holdfast.wire.shared import address_of, is_shared
 from holdfast.wire.workshop import executor_for, is_installed
 
@@ -72,7 +73,7 @@ def ray_executor(
 def _check_address(address: str, location: str) -> None:
     """See, before anything runs, that somebody answers there, and can reach the store."""
     host, _, port = address.rpartition(":")
-    if not (host and port.isdigit() and "/" not in host):
+    if not (host and is_count(port) and "/" not in host):
         raise UsageError(
             f"'{address}' is not the address of a Ray cluster",
             hint="give that of the cluster itself, like HOST:6379",
