@@ -217,9 +217,9 @@ class MemoryStore:
     def purge(self, digests: Sequence[Digest], numbers: Iterable[int], batch: Batch) -> None:
         unfit = set(numbers)
         with self._lock:
+            self.commit(batch)
             for digest in digests:
                 self._blobs.pop(digest, None)
-            self.commit(batch)
             self._artifacts = [
                 replace(row, reusable=False) if row.number in unfit else row
                 for row in self._artifacts
