@@ -72,7 +72,7 @@ def verify(
         for problem in found.problems:
             talk(problem)
         if any("content '" in problem for problem in found.problems):
-            talk("what a step made is made again by: holdfast run --force-node STEP")
+            talk("what a step made is made again by: holdfast repair, then holdfast run")
         for run in found.stuck:
             talk(
                 f"run '{short(run)}' is not finished and no engine works on it: holdfast resume {short(run)}"

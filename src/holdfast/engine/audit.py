@@ -12,6 +12,7 @@ from holdfast.core.refs import w_ref
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state
 from holdfast.engine.needed import absent_in, files_of, lacking
+from holdfast.engine.outside import repeated
 from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.referee import Reading, Stand, read
 from holdfast.engine.vouched import unvouched
@@ -82,7 +83,7 @@ def _audit(store: Store, gone: Callable[[Holder], bool]) -> Audit:
         bits |= CORRUPT
     if not problems:
         problems += [*_unmatched(store), *_fences(store, rows, readings)]
-        problems += unvouched(store, rows, readings)
+        problems += [*unvouched(store, rows, readings), *repeated(store, rows)]
         index = [replace(row, number=0) for row in store.artifacts()]
         if not follows(store, index, rebuilt_index(store)):
             problems.append(
