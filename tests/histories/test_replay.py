@@ -1,8 +1,6 @@
 """What earlier versions left is read for ever: the same events, the same chain, the same states."""
 
-import base64
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -19,9 +17,8 @@ from holdfast.engine.asked import asked_in
 from holdfast.engine.audit import audit
 from holdfast.engine.journals import read_plan, read_state
 from holdfast.engine.outlays import saved_in
-from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.replans import led_to
-from holdfast.model.digest import Json, digest_bytes
+from holdfast.model.digest import Json
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
@@ -40,25 +37,15 @@ from holdfast.model.event import (
     StepsReused,
 )
 from holdfast.model.plan import RunId
-from holdfast.ports import Append, Batch, RunRow, Store
+from holdfast.ports import Store
 from holdfast.store.codec import KINDS, decode, encode, first_hash, next_hash
 from holdfast.store.memory import MemoryStore
 from holdfast.store.sqlite import SqliteStore
+from tests.histories.golden_store import GOLDEN, HISTORIES, fill
 from tests.histories.record import SCENARIOS
 
 # Reasons that only a preview gives, or that a view derives; no journal has them.
 FORETOLD = {"key_version", "condition_open", "items_open", "reguarded", "skipped_by_person"}
-GOLDEN = Path(__file__).parent / "golden"
-Stored = Mapping[str, Any]
-
-
-def _histories() -> Iterator[tuple[str, Stored]]:
-    for file in sorted(GOLDEN.glob("*.json")):
-        for name, stored in json.loads(file.read_text()).items():
-            yield f"{file.stem}-{name}", stored
-
-
-HISTORIES = dict(_histories())
 
 
 def test_every_kind_of_event_has_a_history() -> None:
@@ -86,36 +73,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
-def _engines(history: Stored, run: str) -> int:
-    """How many engines had a run, one after the other: its fence is at least that."""
-    kinds = [row[2] for row in history["journals"][f"run:{run}"]]
-    return 1 + kinds.count("run_resumed")
-
-
-def _fill(store: Store, history: Stored) -> None:
-    for digest, content in history["contents"].items():
-        raw = base64.b64decode(content)
-        assert digest_bytes(raw) == digest
-        store.put(raw)
-    rows = [
-        RunRow(RunId(run), project, line, number, _engines(history, run), imported=bool(imported))
-        for run, project, line, number, imported in history["runs"]
-    ]
-    fences = {f"run:{row.run}": row.fence for row in rows}
-    appends = [
-        Append(
-            journal,
-            0,
-            [(at, decode(kind, body)) for _, at, kind, body, _ in rows],
-            fences.get(journal),
-        )
-        for journal, rows in history["journals"].items()
-        if rows
-    ]
-    store.add_runs(rows, Batch(appends))
-    store.replace_artifacts(lambda: rebuilt_index(store))
-
-
 def _as_then(now: Any, then: Any) -> Any:
     """What is said now, without the keys that nobody knew then: later versions may say more."""
     if not isinstance(then, dict):
@@ -130,7 +87,7 @@ def _is_resumed(store: Store, run: str) -> bool:
 @pytest.mark.parametrize("name", HISTORIES)
 def test_every_run_folds_to_the_state_it_had(store: Store, name: str) -> None:
     history = HISTORIES[name]
-    _fill(store, history)
+    fill(store, history)
     for run, then in history["states"].items():
         state = read_state(store, RunId(run))
         assert state is not None
@@ -222,7 +179,7 @@ def _settled(
 @pytest.mark.parametrize("name", HISTORIES)
 def test_every_decision_is_made_again(name: str) -> None:
     store = MemoryStore()
-    _fill(store, HISTORIES[name])
+    fill(store, HISTORIES[name])
     made = [item for run in HISTORIES[name]["states"] for item in _decisions(store, run)]
     assert made
     others = [item for item in made if item.then != item.now]
