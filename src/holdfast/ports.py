@@ -248,6 +248,9 @@ class Store(Facts, Protocol):
     def has(self, digest: Digest) -> bool:
         """Whether the content is there (its size is checked, not its bytes)."""
 
+    def absent(self, digests: Iterable[Digest]) -> set[Digest]:
+        """Which of these contents are not there; the same as asking one by one, in few questions."""
+
     def blobs(self) -> Iterator[Digest]:
         """The digests of everything stored."""
 

@@ -11,17 +11,17 @@ from holdfast.model.event import Options
 from holdfast.store.codec import first_hash, next_hash
 from holdfast.store.migrate import MIGRATIONS
 from tests.cli.here import run_here
-from tests.cli.project import Project, kill, until
+from tests.cli.project import Project, finish, kill, until
 
 LARGE = "head -c 100000 /dev/zero | tr '\\0' x"
 
 
-def small_and_large(project: Project) -> dict[str, str]:
+def small_and_large(project: Project, large: str = LARGE) -> dict[str, str]:
     """A plan with a small and a large artifact; their digests."""
     project.plan(
         {
             "small": {"shell": project.sh("echo small")},
-            "large": {"shell": project.sh(LARGE), "needs": ["small"]},
+            "large": {"shell": project.sh(large), "needs": ["small"]},
         }
     )
     run = project.run()
@@ -356,6 +356,16 @@ def test_a_run_that_says_it_was_imported_and_was_not_is_found(project: Project) 
     assert "its line has 'run_opened' of it, its row says 'run_imported'" in problems(project)
 
 
+REHEARSED = ("repair", "--start-over", "--dry-run")
+
+
+def lose(project: Project, digest: str) -> None:
+    for found in project.store.glob(f"blobs/**/{digest}*"):
+        found.unlink()
+    with project.database() as connection:
+        connection.execute("DELETE FROM blob WHERE digest = ?", (bytes.fromhex(digest),))
+
+
 def damage(project: Project, digest: str) -> None:
     place = blob_file(project, digest)
     place.chmod(0o600)
@@ -363,22 +373,106 @@ def damage(project: Project, digest: str) -> None:
 
 
 @pytest.mark.req("D07", "I5")
-def test_repair_moves_what_is_damaged_and_a_run_makes_it_again(project: Project) -> None:
-    digests = small_and_large(project)
+@pytest.mark.parametrize("body", [LARGE, f"date +%N; {LARGE}"], ids=["same", "other"])
+def test_a_plain_run_after_a_repair_makes_again_what_was_damaged(
+    project: Project, body: str
+) -> None:
+    digests = small_and_large(project, body)
     assert project.ok("repair").out == "nothing is damaged\n"
     damage(project, digests["large"])
     before = project.call("repair", "--dry-run", "--json").json
     assert (before["moved"], before["ok"]) == ([digests["large"]], False)
     assert blob_file(project, digests["large"]).parent.name != "quarantine"
+    assert project.call("verify").code == 9
     told = project.ok("repair", "--json").json
-    assert told["moved"] == [digests["large"]]
+    assert told["moved"] == told["recorded"] == [digests["large"]]
     assert [(one["step"], one["line"]) for one in told["again"]] == [("large", "demo")]
-    assert (told["left"], told["next"]) == ([], ["holdfast run --force-node large"])
+    assert (told["left"], told["next"]) == ([], ["holdfast run"])
     assert blob_file(project, digests["large"]).parent.name == "quarantine"
-    project.ok(*told["next"][0].split()[1:])
-    assert project.ran() == ["large"]
-    assert project.ok("verify")
+    project.ok("verify")
+    again = project.run()
+    assert (project.ran(), again.codes["large"]) == (["large"], "output_missing")
+    project.ok("verify")
     assert project.ok("repair").out == "nothing is damaged\n"
+    assert project.run().data["totals"]["reused"] == 2
+
+
+@pytest.mark.req("D07", "I5")
+@pytest.mark.parametrize("step", ["small", "large"])
+def test_a_run_without_a_repair_makes_again_what_is_gone(project: Project, step: str) -> None:
+    digests = small_and_large(project)
+    lose(project, digests[step])
+    assert project.call("verify").code == 9
+    assert project.ok("plan", "--json").json["steps"][step]["decision"] == "run"
+    again = project.run()
+    assert (project.ran(), again.codes[step]) == ([step], "output_missing")
+    project.ok("verify")
+
+
+@pytest.mark.req("I5", "I17")
+def test_what_would_repeat_an_effect_is_made_again_only_if_somebody_asks(project: Project) -> None:
+    send = {"shell": project.sh(LARGE), "effects": "external"}
+    project.plan({"send": send, "after": {"shell": "wc -c < $HOLDFAST_INPUTS/send"}})
+    lose(project, str(project.run("--yes").digests["send"]))
+    project.ran()
+    told = project.ok("repair", "--json").json
+    assert (told["recorded"], told["next"]) == ([], ["holdfast run --force-node send"])
+    assert project.run("--yes").states["send"] == "reused"
+    assert project.ran() == []
+    project.run("--yes", "--force-node", "send")
+    assert project.ran() == ["send"]
+    project.ok("verify")
+
+
+@pytest.mark.req("I5")
+def test_a_run_that_began_before_says_which_command_makes_again_what_it_needs(
+    project: Project,
+) -> None:
+    need = {"shell": "cat $HOLDFAST_INPUTS/large | wc -c; test -e flag", "needs": ["large"]}
+    project.plan({"large": {"shell": project.sh(LARGE)}, "last": need})
+    digest = str(project.run().digests["large"])
+    damage(project, digest)
+    project.write("flag", "")
+    assert project.ok("repair", "--json").json["recorded"] == [digest]
+    project.ran()
+    assert project.refused(9, "resume").endswith("hint: holdfast run\n")
+    assert project.run().states == {"large": "done", "last": "done"}
+    assert project.ran() == ["large"]
+    project.ok("verify")
+
+
+@pytest.mark.req("D07")
+def test_what_is_lost_of_old_runs_is_recorded_and_the_store_is_whole_again(
+    project: Project,
+) -> None:
+    project.plan({"a": {"shell": f"date +%N; {LARGE}"}})
+    first = str(project.run().digests["a"])
+    project.run("--force")
+    damage(project, first)
+    told = project.ok("repair", "--json").json
+    assert (told["recorded"], told["again"], told["left"]) == ([first], [], [])
+    project.ok("verify")
+    assert "found by holdfast repair" in project.refused(1, "show", first)
+    assert project.run().states == {"a": "reused"}
+
+
+@pytest.mark.req("I4")
+def test_repair_leaves_a_store_alone_that_an_engine_works_on(project: Project) -> None:
+    digests = small_and_large(project)
+    project.plan({"wait": {"shell": f"touch begun; {project.gate('go')}"}}, file="other.yaml")
+    engine = project.start("run", "other.yaml", "--plan-id", "other")
+    until(lambda: project.has("begun"))
+    damage(project, digests["large"])
+    for words in (("repair",), ("repair", "--start-over", "--yes"), REHEARSED):
+        said = project.refused(7, *words)
+        assert "an engine works on 'other'" in said
+    dry = project.call("repair", "--dry-run")
+    assert (dry.code, "an engine works on 'other'" in dry.err) == (0, True)
+    assert blob_file(project, digests["large"]).parent.name != "quarantine"
+    assert (project.store / "state.db").exists()
+    project.open("go")
+    finish(engine)
+    project.ok("repair")
 
 
 @pytest.mark.req("I3")

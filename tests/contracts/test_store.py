@@ -564,6 +564,15 @@ class TestBlobs:
         assert store.get(ref("right")) == b"right"
         assert list(store.check()) == []
 
+    @pytest.mark.req("D07")
+    def test_what_is_absent_of_many_contents_is_told_at_once(self, store: Store) -> None:
+        there = [store.put(b"small"), store.put(bytes(40_000))]
+        there += [store.put(b"%d" % number) for number in range(600)]
+        lost = {ref(f"lost {number}") for number in range(600)}
+        assert store.absent([*there, *lost, *there]) == lost
+        assert store.absent([*there, ref("lost 1")]) == {ref("lost 1")}
+        assert store.absent([]) == set()
+
 
 class TestClaims:
     @pytest.mark.req("R94", "D13")

@@ -17,6 +17,7 @@ from holdfast.testing.server import Asked, Fail, Hang, Reply, Say
 from tests.cli.models import kill_before_it_asks, served
 from tests.cli.project import Project, finish, kill, until
 from tests.cli.served import verdict
+from tests.histories.features import FEATURES
 
 GOLDEN = Path(__file__).parent / "golden"
 _PLACE = 1 << 40
@@ -668,7 +669,8 @@ def shown(project: Project) -> None:
         project.ok("run", "review.json")
 
 
-SCENARIOS: dict[str, Callable[[Project], None]] = {
+SCENARIOS: dict[str, Callable[[Project], object]] = {
+    **FEATURES,
     "basic": basic,
     "failures": failures,
     "held": held,

@@ -43,7 +43,11 @@ def verify(
     everything: bool,
     only_files: bool,
 ) -> int:
-    """Check the whole store: pages, chain, digests, states, index. Exit 9 if anything is wrong."""
+    """Check the whole store: pages, chain, digests, states, index, approvals, effects.
+
+    Exit 9 if anything is wrong. The bits of --json say what: 1 damaged, 2 not vouched for, 4 a run that
+    cannot be read, 8 a run that nobody works on.
+    """
     if attestation is not None:
         if everything:
             raise UsageError("--all and --attestation contradict each other")
@@ -72,7 +76,7 @@ def verify(
         for problem in found.problems:
             talk(problem)
         if any("content '" in problem for problem in found.problems):
-            talk("what a step made is made again by: holdfast run --force-node STEP")
+            talk("what a step made is made again by: holdfast repair, then holdfast run")
         for run in found.stuck:
             talk(
                 f"run '{short(run)}' is not finished and no engine works on it: holdfast resume {short(run)}"

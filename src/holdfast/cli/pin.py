@@ -360,6 +360,24 @@ def _say_purge(digests: Mapping[Digest, str], size: int, rows: Sequence[Artifact
 
 
 def _purge(store: Store, where: Place, digests: Sequence[Digest], because: str) -> None:
+    drop_snapshots(where.location)  # they hold what was told, and a crash may come
+    _bury(store, where, digests, because, removed=digests)
+    drop_snapshots(where.location)  # and somebody may have looked meanwhile
+
+
+def record_lost(store: Store, where: Place, digests: Sequence[Digest], because: str) -> None:
+    """Leave a tombstone of contents that are not there any more; what lies in quarantine stays there."""
+    _bury(store, where, digests, because, removed=())
+
+
+def _bury(
+    store: Store,
+    where: Place,
+    digests: Sequence[Digest],
+    because: str,
+    *,
+    removed: Sequence[Digest],
+) -> None:
     rows = [row for row in store.artifacts() if row.reusable and holds(store, row, digests)]
     row = _any_run(store, where.line())
     own = line_journal(row.project, row.line)
@@ -374,8 +392,6 @@ def _purge(store: Store, where: Place, digests: Sequence[Digest], because: str) 
         return ContentPurged(tuple(digests), who(), _text_digest(because), upto)
 
     numbers = [found.number for found in rows]
-    drop_snapshots(where.location)  # they hold what was told, and a crash may come
     _append(
-        store, sorted(lines), event, because, lambda batch: store.purge(digests, numbers, batch)
+        store, sorted(lines), event, because, lambda batch: store.purge(removed, numbers, batch)
     )
-    drop_snapshots(where.location)  # and somebody may have looked meanwhile

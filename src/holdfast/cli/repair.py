@@ -1,16 +1,17 @@
 """repair: what is damaged goes out of the way and is made again; history is never changed.
 
-Three things can be wrong with a store. A content that is not what its name says is moved to quarantine, and
-the step that made it is named: a run makes it again. An index that does not follow from the journals is made
-again from them. A journal or a page of the database that cannot be read is history, which nobody can make
-again: with --start-over the whole database is moved aside, and the next run begins anew.
+Three things can be wrong with a store. A content that is not what its name says is moved to quarantine and
+recorded as lost, and the step that made it is named: the next run makes it again, by itself unless that
+would repeat an effect outside. An index that does not follow from the journals is made again from them. A
+journal or a page of the database that cannot be read is history, which nobody can make again: with
+--start-over the whole database is moved aside, and the next run begins anew.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -20,18 +21,22 @@ import click
 from holdfast.cli.again import again, out_next
 from holdfast.cli.ask import confirm
 from holdfast.cli.measure import count
+from holdfast.cli.pin import record_lost
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import audit, follows
-from holdfast.engine.needed import files_of
+from holdfast.engine.journals import read_state
+from holdfast.engine.needed import absent_in, files_of, lacking
 from holdfast.engine.rebuilt import rebuilt_index
-from holdfast.errors import HoldfastError, IntegrityError, UsageError
+from holdfast.errors import HeldError, HoldfastError, IntegrityError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
+from holdfast.model.plan import Step, StepId
 from holdfast.ports import Store
 from holdfast.store.host import gone
 from holdfast.wire.shared import is_shared
 
+LOST = "lost or damaged: found by holdfast repair"
 ASIDE = "quarantine"  # beside the database that is used
 _DATABASE = ("state.db", "state.db-wal", "state.db-shm")
 
@@ -43,6 +48,10 @@ class Mended:
     moved: tuple[Digest, ...] = ()
     rebuilt: bool = False
     again: tuple[Artifact, ...] = ()  # whose content is gone; the newest of each step
+    asked: frozenset[tuple[str, StepId]] = (
+        frozenset()
+    )  # lines and steps that no run makes again unasked
+    told: tuple[Digest, ...] = ()  # what is recorded as lost
     left: tuple[str, ...] = field(default=())  # what nothing here can mend
 
 
@@ -70,6 +79,7 @@ def repair(
     """Move damaged contents to quarantine and make the index again; say what must be made anew.
 
     History is never changed: an event that cannot be read stays as it is, and 9 is the exit code.
+    While an engine works on the store nothing is moved, and 7 is the exit code.
     """
     where = place(plan, store, plan_id)
     if start_over:
@@ -77,7 +87,8 @@ def repair(
     try:
         opened = where.open(readonly=dry_run)
         try:
-            found = _mended(opened, dry=dry_run)
+            _refuse_engines(opened, dry=dry_run)
+            found = _mended(where, opened, dry=dry_run)
         finally:
             opened.close()
     except IntegrityError as error:
@@ -90,17 +101,54 @@ def repair(
     return 9 if found.left else 0
 
 
-def _mended(store: Store, *, dry: bool) -> Mended:
+def _mended(where: Place, store: Store, *, dry: bool) -> Mended:
     moved = tuple(digest for digest in list(store.blobs()) if _is_damaged(store, digest))
     rebuilt = _rebuild(store, dry=dry)
-    gone_now = {*moved, *_missing(store)}
-    newest = tuple(row for row in _newest(store) if _stands_on(store, row, gone_now))
-    named = [*gone_now, *(row.digest for row in newest)]
+    present = set(store.blobs()).difference(moved)
+    lost = {*moved, *_missing(store, present)}
+    newest = tuple(row for row in _newest(store) if _stands_on(store, row, lost))
+    asked = _unasked(store, newest)
+    waiting = {row.digest for row in newest if (row.line, row.step) in asked}
+    told = tuple(sorted(_to_tell(store, present) - waiting))
+    if told and not dry:
+        record_lost(store, where, told, LOST)
+    named = {*told, *waiting, *moved} if dry else waiting
     problems = audit(store, gone).problems
     left = [told for told in problems if not any(digest in told for digest in named)]
     if rebuilt and dry:
         left = [told for told in left if "holdfast rebuild" not in told]
-    return Mended(moved, rebuilt, newest, tuple(left))
+    return Mended(moved, rebuilt, newest, asked, told, tuple(left))
+
+
+def _to_tell(store: Store, present: Collection[Digest]) -> set[Digest]:
+    """Contents that events name and that are gone untold; not those that journals are read with."""
+    try:
+        known, lost = absent_in(store), {digest for digest, _ in lacking(store, present)}
+        keys = {
+            getattr(recorded.event, name, None)
+            for journal in store.journals()
+            for recorded in store.read(journal)
+            for name in ("plan", "w_ref", "own_ref")
+        }
+    except HoldfastError:  # a journal that cannot be read is left as it is
+        return set()
+    counted = {row.digest for row in _newest(store) if row.reusable}
+    return {digest for digest in lost if digest not in keys and digest not in known - counted}
+
+
+def _unasked(store: Store, rows: Iterable[Artifact]) -> frozenset[tuple[str, StepId]]:
+    """Those that no run makes again by itself: their effect would be repeated, or files be changed twice."""
+    found: set[tuple[str, StepId]] = set()
+    plans: dict[str, Mapping[StepId, Step]] = {}
+    for row in rows:
+        if row.line not in plans:
+            with suppress(HoldfastError):
+                state = read_state(store, store.runs(row.line)[-1].run)
+                plans[row.line] = state.plan.steps if state is not None else {}
+        step = plans.get(row.line, {}).get(row.step)
+        if step is not None and (step.done_once or step.changes_copy):
+            found.add((row.line, row.step))
+    return frozenset(found)
 
 
 def _is_damaged(store: Store, digest: Digest) -> bool:
@@ -113,14 +161,14 @@ def _is_damaged(store: Store, digest: Digest) -> bool:
     return False
 
 
-def _missing(store: Store) -> Iterator[Digest]:
+def _missing(store: Store, present: Collection[Digest]) -> Iterator[Digest]:
     """Contents of artifacts that are not there, whoever took them away."""
     for row in _newest(store):
-        if not store.has(row.digest):
+        if row.digest not in present:
             yield row.digest
         elif row.form == "tree":
             with suppress(HoldfastError):
-                yield from (one for one in files_of(store, row.digest) if not store.has(one))
+                yield from (one for one in files_of(store, row.digest) if one not in present)
 
 
 def _newest(store: Store) -> list[Artifact]:
@@ -155,10 +203,12 @@ def _commands(where: Place, found: Mended) -> list[str]:
         return ["holdfast repair --start-over"]
     lines: dict[str, list[str]] = {}
     for row in found.again:
-        lines.setdefault(row.line, []).append(f"--force-node {shlex.quote(row.step)}")
+        words = lines.setdefault(row.line, [])
+        if (row.line, row.step) in found.asked:
+            words.append(f" --force-node {shlex.quote(row.step)}")
     here = where.line() if lines else None
     return [
-        f"holdfast run {' '.join(steps)}"
+        f"holdfast run{''.join(steps)}"
         + ("" if line == here else f" -f FILE --plan-id {shlex.quote(line)}")
         for line, steps in lines.items()
     ]
@@ -175,6 +225,7 @@ def _json(found: Mended, commands: list[str]) -> dict[str, Json]:
         "moved": cast("list[Json]", list(found.moved)),
         "rebuilt": found.rebuilt,
         "again": again_json,
+        "recorded": cast("list[Json]", list(found.told)),
         "left": cast("list[Json]", list(found.left)),
         "next": [again(command) for command in commands],
     }
@@ -184,17 +235,21 @@ def _say(found: Mended, commands: list[str], *, dry: bool) -> None:
     would = "would be " if dry else ""
     if found.moved:
         out(f"{count(len(found.moved), 'damaged content')}: {would}moved to quarantine")
+    if found.told:
+        out(f"{count(len(found.told), 'content')} gone: {would}recorded as lost")
     if found.rebuilt:
         out(f"the index did not follow from the journals: {would}made again")
     for row in found.again:
+        asked = (row.line, row.step) in found.asked
+        how = "only if you ask for it: that may repeat what it did" if asked else "by the next run"
         out(
-            f"what '{row.step}' made in {short(row.run)} is gone; until it is made again it is reused"
+            f"what '{row.step}' made in {short(row.run) or 'a person'} is gone; it is made again {how}"
         )
     for told in found.left:
         talk(told)
     if found.left:
         talk("this is history: it stays as it is. take it from a back-up ('holdfast import'), or")
-    elif not (found.moved or found.rebuilt or found.again):
+    elif not (found.moved or found.rebuilt or found.again or found.told):
         out("nothing is damaged")
     if commands:
         out_next("    ".join(commands))
@@ -209,13 +264,18 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
     files = [name for name in _DATABASE if os.path.exists(os.path.join(where.location, name))]
     if not files:
         raise UsageError(f"there is no store at '{where.location}'")
+    with suppress(IntegrityError):  # what cannot be read says nothing of who writes it
+        opened = where.open(readonly=True)
+        try:
+            _refuse_engines(opened)
+        finally:
+            opened.close()
     if not dry:
         confirm(
             "all history of this store is left behind, and every step runs again. go on?", yes=yes
         )
     target = _free(os.path.join(where.location, ASIDE))
     if not dry:
-        _refuse_engines(where)
         os.makedirs(target, mode=0o700)
         for name in reversed(files):  # the database last: until then it is there
             os.replace(os.path.join(where.location, name), os.path.join(target, name))
@@ -228,16 +288,16 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
     return 0
 
 
-def _refuse_engines(where: Place) -> None:
-    """Nobody may write meanwhile; a database that cannot be read says nothing of who does."""
-    with suppress(IntegrityError):
-        opened = where.open(readonly=True)
-        try:
-            live = [line for _, line, holder in opened.held() if not gone(holder)]
-        finally:
-            opened.close()
-        if live:
-            raise UsageError(f"an engine works on '{live[0]}'", hint="holdfast stop")
+def _refuse_engines(store: Store, *, dry: bool = False) -> None:
+    """Nobody may write meanwhile; whoever only asks is told."""
+    live = [(line, holder) for _, line, holder in store.held() if not gone(holder)]
+    if not live:
+        return
+    line, holder = live[0]
+    told = f"an engine works on '{line}' (process {holder.owner.pid} on {holder.owner.host})"
+    if not dry:
+        raise HeldError(f"{told}; nothing was changed", hint="holdfast stop, then holdfast repair")
+    talk(f"{told}: nothing can be repaired before it ends")
 
 
 def _free(folder: str) -> str:

@@ -36,7 +36,7 @@ class Probe(NamedTuple):
     `newest` under any ref. `stood` is what stood in the line's previous run, if that is another than
     `newest`. `changes` say how the present key differs from the one of `base`, the later of both in the
     life of the line. `unsure` names parts of the key that could not be computed; they disable reuse.
-    `gone` says that a person had the content of `base` removed.
+    `gone` says that the content of `base` is not there: a person had it removed, or it was lost.
     """
 
     step: StepId
@@ -102,6 +102,8 @@ def choose(
         return Choice("run", tried or Reason("evidence_contested", probe.contested))
     if probe.unfit:
         return Choice("run", tried or Reason("additions_unfit", (probe.unfit,)))
+    if probe.found is not None and probe.gone and not (step.done_once or step.changes_copy):
+        return Choice("run", tried or Reason("output_missing"), probe.found)
     if probe.found is not None:
         return _expired(step, probe.found, now) or Choice(
             "reuse", _stands(step, probe.found), probe.found

@@ -295,6 +295,10 @@ class _Foresight:
             return Outlook("wait", Reason("not_selected"), probe)
         if disk.edited:
             return replace(self._edited(step, probe, choice.artifact, disk.edited), is_new=fresh)
+        if choice.action == "run":  # what stands is lost, and nobody changed what lies there
+            return self._made(
+                step, Outlook("run", choice.reason, probe, None, "make", is_new=fresh)
+            )
         if choice.action == "reuse":
             return Outlook("reuse", choice.reason, probe, choice.artifact, written=disk.written)
         if self._sight.held(step):

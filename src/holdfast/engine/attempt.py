@@ -205,9 +205,11 @@ class Bench:
         try:
             content = self._world.store.get(digest)
         except IntegrityError as error:
+            step = self._state.plan.steps[step_id]
+            asked = f" --force-node {step_id}" if step.done_once or step.changes_copy else ""
             raise IntegrityError(
                 f"the artifact of '{step_id}' cannot be used: {error.message}",
-                hint=f"holdfast run --force-node {step_id}",
+                hint=f"holdfast run{asked}",
                 where=Where(step=step_id),
             ) from error
         self.contents.recent.read(digest, content)

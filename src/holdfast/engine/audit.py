@@ -10,8 +10,10 @@ from typing import cast
 
 from holdfast.core.refs import w_ref
 from holdfast.core.state import State
+from holdfast.engine.indexed import unindexed
 from holdfast.engine.journals import read_state
 from holdfast.engine.needed import absent_in, files_of, lacking
+from holdfast.engine.outside import repeated
 from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.referee import Reading, Stand, read
 from holdfast.engine.vouched import unvouched
@@ -25,13 +27,17 @@ from holdfast.model.line import (
 from holdfast.model.plan import RunId
 from holdfast.ports import Facts, Holder, RunRow, Store
 
-CORRUPT, UNREADABLE, STUCK = 1, 4, 8
+CORRUPT, UNTRUSTED, UNREADABLE, STUCK = 1, 2, 4, 8
 _LOOKS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
     """What was found, and how much was looked at.
+
+    `bits` says of which kind it is: the store contradicts itself (1), something counts that nobody vouched
+    for (2: no approval where one was needed, an effect repeated unasked), a run cannot be read (4), a run is
+    stuck (8).
 
     `stuck` are runs that go on by their journal while no engine is there to do it. They are not damaged:
     an engine died, and `resume` goes on.
@@ -80,21 +86,39 @@ def _audit(store: Store, gone: Callable[[Holder], bool]) -> Audit:
     if lost:
         problems += [told for digest, told in lost if not any(digest in p for p in problems)]
         bits |= CORRUPT
+    whole = not any(told.startswith(("journal ", "database")) for told in problems)
+    unasked = list(_unasked(store, rows, readings)) if whole and not bits & UNREADABLE else []
     if not problems:
         problems += [*_unmatched(store), *_fences(store, rows, readings)]
-        problems += unvouched(store, rows, readings)
-        index = [replace(row, number=0) for row in store.artifacts()]
-        if not follows(store, index, rebuilt_index(store)):
-            problems.append(
-                "the index of artifacts does not follow from the journals: holdfast rebuild"
-            )
+        problems += _index_problems(store, rows) if not problems else ()
         bits |= CORRUPT if problems else 0
+    problems += unasked
+    bits |= UNTRUSTED if unasked else 0
     live = {holder.run for _, _, holder in store.held() if not gone(holder)}
     going = (run for run, reading in readings.items() if reading.status == "running")
     stuck = tuple(run for run in going if run not in live)
     blobs = sum(1 for _ in store.blobs())
     bits |= STUCK if stuck else 0
     return Audit(tuple(problems), bits, len(rows), events, blobs, stuck)
+
+
+def _unasked(
+    store: Store, rows: Sequence[RunRow], readings: Mapping[RunId, Reading]
+) -> Iterator[str]:
+    """What counts although nobody who had to be asked said yes."""
+    yield from unvouched(store, rows, readings)
+    yield from repeated(store, rows)
+
+
+def _index_problems(store: Store, rows: Sequence[RunRow]) -> Iterator[str]:
+    """Where the index is another than the journals give: built here, and as `rebuild` would build it."""
+    told = [f"{found}: holdfast rebuild" for found in unindexed(store, rows)]
+    yield from told
+    index = [replace(row, number=0) for row in store.artifacts()]
+    if not told and not follows(store, index, rebuilt_index(store)):
+        told.append("the order of the index")
+    if told:
+        yield "the index of artifacts does not follow from the journals: holdfast rebuild"
 
 
 def _run_problems(store: Store, row: RunRow) -> tuple[list[str], Reading | None]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from holdfast.errors import IntegrityError
-from holdfast.model.artifact import tree_entries
+from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.event import AnswersKept, Event, StepsReused, StepsTaken
 from holdfast.model.line import (
@@ -18,7 +18,7 @@ from holdfast.model.line import (
     StepsAdded,
     named_in,
 )
-from holdfast.ports import Facts
+from holdfast.ports import Facts, Store
 
 _MANIFESTS = ("before", "kept")
 _FORMED = ("digest", "reguard", "content")  # a manifest if the event says so
@@ -114,6 +114,22 @@ def files_of(facts: Facts, manifest: Digest) -> dict[Digest, str]:
     if not all(_DIGEST.fullmatch(str(entry.digest)) for entry in entries):
         raise IntegrityError("a manifest of files cannot be read")
     return {entry.digest: entry.path for entry in entries}
+
+
+def whole_of(store: Store, rows: Iterable[Artifact]) -> set[Digest]:
+    """The contents of these artifacts that are all there, with every file of those that have several."""
+    rows = list(rows)
+    absent = store.absent(row.digest for row in rows)
+    whole = {row.digest for row in rows if row.digest not in absent}
+    files: dict[Digest, set[Digest]] = {}
+    for row in rows:
+        if row.form == "tree" and row.digest in whole:
+            try:
+                files[row.digest] = {*files_of(store, row.digest)}
+            except IntegrityError:
+                whole.discard(row.digest)
+    lost = store.absent(digest for some in files.values() for digest in some)
+    return whole - {digest for digest, some in files.items() if not lost.isdisjoint(some)}
 
 
 def _words(journal: str, event: Event) -> str:

@@ -25,11 +25,12 @@ from holdfast.core.views import person_row
 from holdfast.engine.additions import Additions
 from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
+from holdfast.engine.needed import whole_of
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.unwind import Unwinder
 from holdfast.engine.words import Contests
 from holdfast.errors import IntegrityError
-from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import Options, RunEnded
 from holdfast.model.line import StepAccepted, StepAmended, StepUndone
@@ -74,6 +75,9 @@ class Prober:
         self._came_to: dict[RunId, Mapping[StepId, Upstream]] = {}
         self._ends: dict[RunId, bool] = {}
         self._newest: Mapping[StepId, Artifact] | None = None
+        self._whole: set[Digest] | None = (
+            None  # contents that were all there when they were asked for
+        )
         self._read_to = -1
         self._said: _Said | None = None
         self._seen: Mapping[str, Json] = {}
@@ -114,6 +118,7 @@ class Prober:
                 refs,
                 found=found,
                 newest=found,
+                gone=not self._is_there(found),
                 contested=self._contests.of(found),
                 unfit=self._unfit(found),
             )
@@ -122,6 +127,7 @@ class Prober:
         same = None
         if options.cutoff or step.reuse == "content":
             same = self._find(step, refs.input_ref, content=True)
+            same = same if same is None or self._is_there(same) else None
         newest = found or self._newest_of(step.id)
 
         def since(base: Artifact) -> tuple[Change, ...]:
@@ -139,7 +145,7 @@ class Prober:
             changes=changes,
             unsure=seen.unsure,
             previous=self.before(step.id, refs, previous),
-            gone=base is not None and not base.reusable and not self._is_whole(base),
+            gone=base is not None and not self._is_there(base),
             undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
             contested=self._contests.of(found or same or newest),
             unfit=self._unfit(same) if same is not None else "",
@@ -159,7 +165,8 @@ class Prober:
             return None
         refs = Refs(ref, found.input_ref, found.own_ref)
         doubts = self._contests.of(found)
-        probe = Probe(step.id, refs, found=found, newest=found, contested=doubts)
+        gone = not self._is_there(found)
+        probe = Probe(step.id, refs, found=found, newest=found, gone=gone, contested=doubts)
         return Probed(probe, own, parts, True)
 
     def _encode(self, step: Step, seen: Mapping[str, Json]) -> bytes:
@@ -168,14 +175,17 @@ class Prober:
             self._seen, self._spelled = seen, spell(seen)
         return encode_with(step, self._spelled)
 
-    def _is_whole(self, artifact: Artifact) -> bool:
-        """Whether the content of an artifact is all there; a person may have had it removed."""
-        if not self._store.has(artifact.digest):
-            return False
-        if artifact.form != "tree":
-            return True
-        entries = tree_entries(self._store.get(artifact.digest))
-        return all(self._store.has(entry.digest) for entry in entries)
+    def _is_there(self, artifact: Artifact) -> bool:
+        """Whether the content of an artifact is all there; a person may have had it removed, or it was lost.
+
+        What stands is asked for in few questions. What was there once is taken to stay.
+        """
+        if self._whole is None:
+            newest = self._store.newest_of_all(self._project, self._line).values()
+            self._whole = whole_of(self._store, newest)
+        if artifact.digest not in self._whole:
+            self._whole |= whole_of(self._store, [artifact])
+        return artifact.digest in self._whole
 
     def contested(self, artifact: Artifact | None) -> tuple[str, ...]:
         """What people contest of what came with an artifact."""
@@ -377,7 +387,7 @@ class Prober:
         for at, word in reversed(self._said_by_people().given.get(step, ())):
             if word.after_run in since and word.after_seq >= since[word.after_run]:
                 row = person_row(word, self._project, self._line, at)
-                return row if self._is_whole(row) else None
+                return row if self._is_there(row) else None
         return None
 
     def unconfirmed(self, step: StepId, previous: RunId | None) -> StepState | None:

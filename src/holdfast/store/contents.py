@@ -26,6 +26,7 @@ INSERT = (
     f"{INSERT_AGAIN} WHERE blob.at <= excluded.at - {FRESH}"  # what is named again is young again
 )
 
+_AT_ONCE = 500  # digests in one question
 _AT = (
     "SELECT kind, body FROM event JOIN journal ON event.place = journal.id * ? + ?"
     " WHERE journal.name = ?"
@@ -164,6 +165,22 @@ class Contents:
     def has(self, digest: Digest) -> bool:
         """Whether the content is there, judged by its size."""
         return self._small_size(digest) >= 0 or self._files.has(digest)
+
+    def absent(self, digests: Iterable[Digest]) -> set[Digest]:
+        """Which of these contents are not there, judged by their sizes."""
+        left = list(dict.fromkeys(digests))
+        found: set[Digest] = set()
+        for start in range(0, len(left), _AT_ONCE):
+            some = [raw(digest) for digest in left[start : start + _AT_ONCE]]
+            marks = ", ".join("?" * len(some))
+            query = f"SELECT digest FROM blob WHERE digest IN ({marks})"
+            rows = cast("list[tuple[bytes]]", self._database.rows(query, tuple(some)))
+            found.update(Digest(digest.hex()) for (digest,) in rows)
+        large = [digest for digest in left if digest not in found]
+        if len(large) > _AT_ONCE:
+            there = {name for name, size, _ in self._files.stored() if size > SMALL}
+            return {digest for digest in large if digest not in there}
+        return {digest for digest in large if not self._files.has(digest)}
 
     def _small_size(self, digest: Digest) -> int:
         query = "SELECT length(content) FROM blob WHERE digest = ?"

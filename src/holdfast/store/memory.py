@@ -339,6 +339,9 @@ class MemoryStore:
     def has(self, digest: Digest) -> bool:
         return digest in self._blobs
 
+    def absent(self, digests: Iterable[Digest]) -> set[Digest]:
+        return {*digests} - self._blobs.keys()
+
     def blobs(self) -> Iterator[Digest]:
         yield from list(self._blobs)
 

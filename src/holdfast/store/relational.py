@@ -411,6 +411,9 @@ class RelationalStore:
     def has(self, digest: Digest) -> bool:
         return self._contents.has(digest)
 
+    def absent(self, digests: Iterable[Digest]) -> set[Digest]:
+        return self._contents.absent(digests)
+
     def blobs(self) -> Iterator[Digest]:
         return self._contents.digests()
 

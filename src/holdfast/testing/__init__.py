@@ -367,6 +367,10 @@ class PassingStore:
     def has(self, digest: Digest) -> bool:
         return self._pass("has", lambda: self._store.has(digest))
 
+    def absent(self, digests: Iterable[Digest]) -> set[Digest]:
+        asked = list(digests)
+        return self._pass("absent", lambda: self._store.absent(asked))
+
     def blobs(self) -> Iterator[Digest]:
         return self._pass("blobs", self._store.blobs)
 

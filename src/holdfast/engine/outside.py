@@ -1,0 +1,119 @@
+"""Whether an effect outside was repeated unasked: a second reading of what the runs of a line say.
+
+It shares nothing with the engine's own rule but the meaning of the events. An effect of a step that may be
+done only once is open from its start until it is confirmed, until its command ended by itself without a
+result, or until a person gave its result. Whoever starts it again meanwhile needs a person's word: to try
+the step again, to make it whatever stands, or a yes to this very repetition.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from holdfast.engine.lines import line_journal
+from holdfast.model.digest import Digest
+from holdfast.ports import RunRow, Store
+
+_Body = Mapping[str, Any]
+_MADE = frozenset({"attempt_accepted", "effect_confirmed"})  # then nobody has to ask
+_GIVEN = frozenset({"step_amended", "step_accepted"})
+
+
+class Spot(NamedTuple):
+    """An event of a run."""
+
+    run: str
+    seq: int
+
+
+@dataclass
+class Told:
+    """What people said on a line about effects."""
+
+    repeats: set[tuple[str, str, int]] = field(default_factory=set)  # attempts that a yes covers
+    given: dict[str, list[Spot]] = field(default_factory=dict)  # by step, after which event
+    words: set[str] = field(default_factory=set)  # steps that were undone or gone on without
+
+
+def repeated(store: Store, rows: Sequence[RunRow]) -> Iterator[str]:
+    """Effects that were started again although nobody knew how they had ended, and nobody asked."""
+    told: dict[str, Told] = {}
+    left: dict[str, dict[str, Spot]] = {}  # by run the effects that are open at its end
+    for row in rows:
+        if row.imported:
+            continue
+        journal = line_journal(row.project, row.line)
+        if journal not in told:
+            told[journal] = _heard(store, journal)
+        yield from _of_run(store, row.run, told[journal], left)
+
+
+def _heard(store: Store, journal: str) -> Told:
+    told, asked = Told(), set[str]()
+    for row in store.raw(journal):
+        if row.kind == "approval_requested":
+            body = json.loads(row.body)
+            if body["gate"] == "effect":
+                asked.add(body["approval"])
+        elif row.kind == "approval_used":
+            body = json.loads(row.body)
+            if body["approval"] in asked:
+                told.repeats.add((body["run"], body["step"], body["attempt"]))
+        elif row.kind in _GIVEN:
+            body = json.loads(row.body)
+            spot = Spot(body["after_run"], body["after_seq"])
+            told.given.setdefault(body["step"], []).append(spot)
+        elif row.kind in {"step_undone", "skip_requested"}:
+            told.words.add(json.loads(row.body)["step"])
+    return told
+
+
+def _of_run(store: Store, run: str, told: Told, left: dict[str, dict[str, Spot]]) -> Iterator[str]:
+    once: set[str] = set()
+    opened: dict[str, Spot] = {}
+    asked: set[str] = set()
+    for row in store.raw(f"run:{run}"):
+        body = json.loads(row.body)
+        if row.kind == "run_started":
+            once = _done_once(store, body["plan"])
+            opened = dict(left.get(body.get("previous") or "", {}))
+            options = body.get("options") or {}
+            asked = {*options.get("force_steps", ()), *options.get("resample", ())}
+        elif row.kind == "plan_extended":
+            once |= _done_once(store, body["plan"])
+        elif row.kind == "steps_reset":
+            asked |= {*body.get("asked", ())}
+        elif row.kind == "effect_started" and body["step"] in once:
+            step, attempt = body["step"], body["attempt"]
+            may = step in asked or step in told.words or (run, step, attempt) in told.repeats
+            before = opened.get(step)
+            if before is not None and not may and not _is_given(told, step, before):
+                yield (
+                    f"run '{run}': event {row.seq}: the effect of step '{step}' was started in run"
+                    f" '{before.run}', never confirmed, and is repeated without a person's word"
+                )
+            opened[step] = Spot(run, row.seq)
+        elif row.kind in _MADE or (
+            row.kind == "attempt_failed" and body["code"] == "command_failed"
+        ):
+            opened.pop(body["step"], None)
+    left[run] = opened
+
+
+def _is_given(told: Told, step: str, before: Spot) -> bool:
+    """Whether a person gave the result of an effect after it was started."""
+    spots = told.given.get(step, ())
+    return any(spot.run != before.run or spot.seq >= before.seq for spot in spots)
+
+
+def _done_once(store: Store, plan: str) -> set[str]:
+    """The steps of a stored plan that nobody may repeat unasked."""
+    steps: Mapping[str, _Body] = json.loads(store.get(Digest(plan)))["steps"]
+    return {
+        name
+        for name, step in steps.items()
+        if step.get("effects") == "external" and not step.get("idempotent")
+    }
