@@ -36,10 +36,8 @@ from tools.mutants.mutate import Mutant, mutated
 CORE: Final = Path("src/holdfast/core").resolve()
 PACKAGE: Final = "holdfast.core"
 GRACE, PATIENCE = 2.0, 10.0  # seconds of processor, and times its usual, that a test may take
-WALL = 120.0  # seconds without a word
-TRACED: Final = (
-    6.0  # seconds of processor for a test whose lines are watched; a slower one is not asked
-)
+WALL: Final = 120.0  # seconds without a word
+TRACED: Final = 1.5  # seconds of processor under watch; a slower test is not asked
 MEMORY: Final = 3 << 30
 OPTIONS: Final = (
     *("-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist"),
@@ -95,11 +93,11 @@ def fork(work: Callable[[], Answer]) -> Fork:
         os._exit(code)
 
 
-def ended(forks: Sequence[Fork]) -> Iterator[tuple[Fork, Answer]]:
+def ended(forks: Sequence[Fork], wall: float = WALL) -> Iterator[tuple[Fork, Answer]]:
     """Wait until at least one said all, died or was silent too long."""
     by_end = {one.end: one for one in forks}
     oldest = min(one.began for one in forks)
-    ready, _, _ = select.select(list(by_end), [], [], max(0.0, oldest + WALL - time.monotonic()))
+    ready, _, _ = select.select(list(by_end), [], [], max(0.0, oldest + wall - time.monotonic()))
     for end in ready:
         one = by_end[end]
         if part := os.read(end, 1 << 20):
@@ -107,7 +105,7 @@ def ended(forks: Sequence[Fork]) -> Iterator[tuple[Fork, Answer]]:
             continue
         yield one, _answer(one)
     for one in forks:
-        if one.end not in ready and time.monotonic() - one.began > WALL:
+        if one.end not in ready and time.monotonic() - one.began > wall:
             os.killpg(one.pid, signal.SIGKILL)
             _answer(one)
             yield one, {"verdict": "timeout"}
@@ -126,10 +124,10 @@ def _answer(one: Fork) -> Answer:
         return {"verdict": "broken", "why": f"ended with {status} and without a word"}
 
 
-def told(work: Callable[[], Answer]) -> Answer:
+def told(work: Work, wall: float = WALL) -> Answer:
     one = fork(work)
     while True:
-        for _, answer in ended([one]):
+        for _, answer in ended([one], wall):
             return answer
 
 
