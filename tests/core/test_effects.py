@@ -8,6 +8,7 @@ from holdfast.core.effects import is_cut_off, is_given, is_in_hand, is_open, tak
 from holdfast.core.state import State
 from holdfast.model.event import (
     AttemptFailed,
+    EffectStarted,
     Event,
     Reason,
     Reused,
@@ -62,7 +63,7 @@ def test_an_attempt_that_was_lost_leaves_it_open_and_a_command_that_ended_does_n
     assert is_open(after(*BEGUN, lost("s")), S) is True
     assert is_open(after(*BEGUN, failed("s")), S) is False
     assert is_open(after(*BEGUN, AttemptFailed(S, 1, "timeout")), S) is True
-    again = (started("s", 2), replace(about("s", "effect_started"), attempt=2))  # type: ignore[type-var]
+    again = (started("s", 2), EffectStarted(S, 2, ref("key")))
     assert is_open(after(*BEGUN, failed("s"), *again), S) is True
 
 
