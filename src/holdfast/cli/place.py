@@ -99,6 +99,7 @@ class Place:
             own=wire.own_agents,
             models=wire.market.known_models,
             spare=self.spare,
+            walls=wire.walls_at(self.root),
         )
 
     def planned(self) -> Loaded | None:
@@ -195,7 +196,7 @@ def load_file(path: str, asked: Asked) -> Loaded:
         return load_python(path, asked)
     from holdfast.formats.planfile import load_text, read_file
 
-    content, root = read_file(path)
+    content, root = read_file(path, walls=asked.walls)
     if is_received(path):
         return _foreign(load_text(content, path, root_of(path), asked))
     if found := _PREVIEW.match(content[:_HEAD]):

@@ -21,7 +21,7 @@ from holdfast.model.items import step_named
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.model.text import is_count
 from holdfast.ports import Store
-from holdfast.wire import market, own_agents
+from holdfast.wire import market, own_agents, walls_at
 
 ALL = ""  # the one content of a step that writes no files
 
@@ -62,7 +62,13 @@ def side(where: Place, store: Store | None, given: str) -> Side:
     if os.path.isfile(given):
         return Side(
             given,
-            load_plan(given, name=where.plan_id, own=own_agents, models=market.known_models).plan,
+            load_plan(
+                given,
+                name=where.plan_id,
+                own=own_agents,
+                models=market.known_models,
+                walls=walls_at(where.root),
+            ).plan,
         )
     if given.startswith(("@", "r-")):
         if store is None:

@@ -200,6 +200,7 @@ def parcels_here(
     from dataclasses import replace
 
     from holdfast.config.sandbox import read_terms
+    from holdfast.config.walls import read_walls
     from holdfast.engine.rooms import Rooms
     from holdfast.executors.far import Far
     from holdfast.process.den import own_den
@@ -218,4 +219,6 @@ def parcels_here(
         return executors[-1]
 
     place = own_den()
-    return Far(place, Rooms(os.path.join(place, "rooms")), executor, get, put), executors
+    return Far(
+        place, Rooms(os.path.join(place, "rooms")), executor, get, put, read_walls(place)
+    ), executors
