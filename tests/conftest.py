@@ -1,5 +1,6 @@
 """Fixtures that every test folder may use."""
 
+import ctypes
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 import holdfast
+from holdfast.process.tree import adopt_orphans
 from tests.cluster import ENVIRONMENT, Cluster, shared
 from tests.crash.report import Report
 from tests.postgres import Server, server
@@ -16,6 +18,7 @@ from tests.soak import Soak
 
 PROGRAMS = {"bubblewrap": "bwrap"}
 MEMORY, ROOM = "/dev/shm", 4 << 30
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 settings.register_profile("no clocks", deadline=None)  # speed is what `make bench` measures
 settings.load_profile("no clocks")
@@ -36,6 +39,17 @@ def pytest_configure(config: pytest.Config) -> None:
         # A run syncs a dozen times, and a disk is slow at that. Power cuts are simulated anyway.
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
     config.pluginmanager.register(Soak(config), "holdfast-soak")
+
+
+def pytest_runtest_teardown() -> None:
+    """Leave orphans to the machine's init again.
+
+    A test that started commands in this process made it their parent, also for what killed engines of later
+    tests leave behind. Nobody would ever take their exit status, and every sweep reads the whole table.
+    """
+    if adopt_orphans.cache_info().currsize:
+        ctypes.CDLL(None).prctl(_SUBREAPER, 0, 0, 0, 0)
+        adopt_orphans.cache_clear()
 
 
 @pytest.fixture(scope="session")
