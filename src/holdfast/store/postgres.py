@@ -97,6 +97,11 @@ class PostgresStore(RelationalStore):
         yield from self._database.flaws()
         yield from problems(self._database, _large(self._database, None))
 
+    def clock(self) -> int:
+        """What time it is on the server, in milliseconds since 1970."""
+        query = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+        return cast("int", self._database.query(query, ())[0][0])
+
     def facts(self) -> dict[str, int | str]:
         """What there is to know of the database itself."""
         server = self._database.query("SELECT current_setting('server_version')", ())
