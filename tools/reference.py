@@ -259,7 +259,7 @@ def events_page() -> str:
 
 def limits_page() -> str:
     """What is bounded, and by how much."""
-    head = ("What", "At most", "Who says no")
+    head = ("What", "At most", "Key", "Who says no")
     return f"# Limits\n\n{NOTE}\n\n{LIMITS_WORDS}\n\n{table(head, limit_rows())}\n"
 
 

@@ -19,6 +19,7 @@ from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import Guard, Limits, Plan, RunId, Step, StepId
+from holdfast.model.walls import WALLS, Walls
 
 # --- the store ---------------------------------------------------------------------------------
 
@@ -520,6 +521,7 @@ class Job:
     files: Mapping[str, StepId] = field(default_factory=dict)  # values that are files of needs
     told: frozenset[StepId] = frozenset()  # needs that the prompt or the values read by themselves
     context: str = ""  # what the handoffs of the steps above come to
+    walls: Walls = WALLS  # how large may be what it makes and prints
 
 
 @fixed

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.formats.planfile import load_plan
 from holdfast.formats.planout import plan_yaml
-from holdfast.model.items import MOST_ITEMS
+from holdfast.model.walls import WALLS
 from tests.cli.project import Project, until
 
 pytestmark = pytest.mark.req("R182")
@@ -169,7 +169,7 @@ def test_many_items_share_a_row(project: Project) -> None:
         ([{"id": {}}], "${{ item.id }}", "the key of item 0 of 'extract' is a mapping"),
         ([{"n": 1}], "${{ item.id }}", "item 0 of 'extract' has no 'id'"),
         (["x" * 200], "${{ item }}", "the key of item 0 of 'extract' is too long for an id"),
-        (list(range(MOST_ITEMS + 1)), "${{ item }}", "has 20,001 items, and 20,000 are the most"),
+        (list(range(WALLS.items + 1)), "${{ item }}", "has 20,001 items, and 20,000 are the most"),
     ],
 )
 def test_items_that_cannot_be_told_apart_are_refused(

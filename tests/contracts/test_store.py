@@ -31,6 +31,7 @@ from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, RunRow, Stat,
 from holdfast.store.codec import encode, first_hash, next_hash
 from holdfast.store.memory import MemoryStore
 from holdfast.store.postgres import PostgresStore, make_store
+from holdfast.store.relational import RelationalStore
 from holdfast.store.sqlite import SqliteStore
 from tests.postgres import Server, new_schema
 
@@ -109,6 +110,14 @@ def state_of(store: Store) -> tuple[object, ...]:
 def started(store: Store, run: RunId = RUN, line: str = "main") -> int:
     first = Append(f"run:{run}", 0, [(1, RunResumed("e"))])
     return store.open_run(run, "shop", line, Batch(appends=[first]))
+
+
+def aged(store: Store) -> None:
+    """All contents that are stored until now are old."""
+    if isinstance(store, MemoryStore):
+        store._ages = dict.fromkeys(store._ages, 0)
+    elif isinstance(store, RelationalStore):
+        store._database.write(lambda cursor: cursor.execute("UPDATE blob SET at = 1000"))
 
 
 KEY = ClaimKey("shop", "main", StepId("build"), ref("key"))
@@ -777,6 +786,21 @@ class TestHolders:
         assert not store.bury(holder)
         assert store.take_run(RUN) == fence + 3
 
+    @pytest.mark.req("D17", "I10")
+    def test_who_is_buried_is_dead_on_every_line(self, store: Store) -> None:
+        fence = started(store)
+        store.enter("shop", "main", owner("a"))
+        store.beat("a", sharing=True, run=RUN)
+        (seen,) = store.holders("shop", "main")
+        store.enter("shop", "docs", owner("a"))
+        assert store.claim(KEY, "a") is not None
+        assert store.bury(seen)
+        assert list(store.held()) == []
+        assert not store.beat("a", sharing=True, run=RUN)
+        with pytest.raises(FencedError):
+            store.take_run(RUN, "a")
+        assert store.take_run(RUN) == fence + 2
+
     @pytest.mark.req("D17")
     def test_nobody_is_buried_whose_heart_has_moved(self, store: Store) -> None:
         fence = started(store)
@@ -958,6 +982,17 @@ class TestMaintenance:
         assert store.put(content) == digest
         assert store.get(digest) == content
 
+    @pytest.mark.req("I5")
+    @pytest.mark.parametrize("content", [b"secret", LARGE], ids=["small", "large"])
+    def test_a_purge_that_is_refused_removes_nothing(self, store: Store, content: bytes) -> None:
+        digest = store.put(content)
+        keep(store, replace(artifact(), digest=digest))
+        said = Append("line:main", 3, [(1, ContentPurged((digest,), "ann", None))])
+        with pytest.raises(ConflictError):
+            store.purge([digest], [1], Batch(appends=[said]))
+        assert store.get(digest) == content
+        assert store.find("shop", "main", StepId("build"), ref("key")) is not None
+
     def test_content_that_is_missing_without_a_purge_is_a_problem(self, store: Store) -> None:
         digest = store.put(b"kept")
         keep(store, replace(artifact(), digest=digest))
@@ -976,6 +1011,17 @@ class TestMaintenance:
         assert all(store.has(digest) for digest in digests)
         store.forget(digests, before=youngest + 60_000)
         assert not any(store.has(digest) for digest in digests)
+
+    @pytest.mark.req("I5", "R187")
+    def test_what_a_batch_names_again_is_young_again(self, store: Store) -> None:
+        """Who looked before for what nothing names may not remove it after."""
+        digest = store.put(b"old")
+        aged(store)
+        seen = max(item.at for item in store.stored()) + 60_000
+        row = replace(artifact(), digest=digest)
+        store.commit(Batch(artifacts=[row], blobs=[(digest, b"old")]))
+        store.forget([digest], before=seen)
+        assert store.get(digest) == b"old"
 
     def test_all_holders_of_all_lines_are_told(self, store: Store) -> None:
         store.enter("shop", "main", owner("e1"))

@@ -28,6 +28,8 @@ def words(chance: random.Random, count: int) -> list[str]:
 
 
 SAME = [
+    ("the share is (a + b) / c", "The share is (a + b) / c."),
+    ("the mean (of all wells) fell", "the mean of all wells fell"),
     ("The API rate limit is unknown", "API rate limit unknown"),
     ("What is the limit of the API?", "What is the API's limit?"),
     ("Sales rose 12% in 2024", "Sales rose 12 % in 2024."),
@@ -53,6 +55,9 @@ SAME = [
 ]
 
 TWO = [
+    ("the share is (a + b) / c", "the share is a + b / c"),
+    ("the share is (a + b) / c", "the share is a + (b / c)"),
+    ("the rate is x * (y - z)", "the rate is (x * y) - z"),
     ("the trend of the series is p < 0.05", "the trend of the series is p > 0.05"),
     ("the mean changes by -5 in the series", "the mean changes by 5 in the series"),
     ("the mean changes by .5 in the series", "the mean changes by 5 in the series"),

@@ -14,7 +14,8 @@ from typing import Any
 
 KINDS = (
     *("kill", "random-kill", "recovery", "power", "errno", "short-torn-flip"),
-    *("full-disk", "lock", "server", "fuzz", "simulation", "law", "planted", "other"),
+    *("full-disk", "lock", "server", "fuzz", "http", "simulation", "law", "model", "nemesis"),
+    *("planted", "other"),
 )
 PLACES = {  # folders and beginnings of files
     "laws": "law",

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -137,3 +137,31 @@ def test_who_waits_long_says_for_what(tmp_path: Path) -> None:
         answer = scene.call("run")
     assert answer.code == 0, answer.err
     assert answer.err.count("waiting: another process has the database") == 1
+
+
+@pytest.mark.req("D09", "D16")
+def test_a_heart_that_waits_for_the_lock_does_not_wait_for_who_listens(tmp_path: Path) -> None:
+    """A terminal that stands still must not cost an engine its line."""
+    scene = lay(tmp_path / "case", "tiny")
+    scene.store.mkdir()
+    said, heard = Event(), Event()
+
+    def say(_: str) -> None:
+        said.set()
+        heard.wait(300)
+
+    store = SqliteStore.open(str(scene.store), create=True, say=say)
+    done: list[bool] = []
+    heart = Thread(
+        target=lambda: done.append(store.beat("nobody", sharing=False, run=None)), daemon=True
+    )
+    try:
+        with storm(scene, 1, 3.0, gap=0):
+            heart.start()
+            assert said.wait(60)
+        heart.join(60)
+        assert done == [False]
+    finally:
+        heard.set()
+        heart.join()
+        store.close()

@@ -11,6 +11,7 @@ from holdfast.generators.contract import collect
 from holdfast.generators.shell import ShellGenerator
 from holdfast.model.digest import Digest
 from holdfast.model.plan import Step, StepId
+from holdfast.model.walls import Walls
 from holdfast.ports import Feedback, File, Job
 from holdfast.process.run import sweep
 from tests.generators.builders import (
@@ -366,7 +367,7 @@ def test_an_unbalanced_line_is_split_at_blanks(project: Project) -> None:
 def test_files_above_the_limit_are_a_rejection(project: Project) -> None:
     project.write("a", "123")
     project.write("b", "45")
-    assert collect(str(project.root), ("a", "b"), limit=5).form == "tree"
+    assert collect(str(project.root), ("a", "b"), Walls(artifact=5)).form == "tree"
     with pytest.raises(AttemptError, match="more than 4 bytes") as caught:
-        collect(str(project.root), ("a", "b"), limit=4)
+        collect(str(project.root), ("a", "b"), Walls(artifact=4))
     assert caught.value.reason == "guard_rejected"

@@ -5,11 +5,11 @@ import queue
 import subprocess
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tests.cli.project import COMMAND, DEADLINE, Project
+from tests.mcp.listening import peak
 
 VERSION = "2025-06-18"
 
@@ -32,7 +32,8 @@ class Bare:
         self._number = 0
         self._lines: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
-        threading.Thread(target=self._drain, daemon=True).start()
+        self._drains = threading.Thread(target=self._drain, daemon=True)
+        self._drains.start()
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +65,13 @@ class Bare:
         assert self.process.stderr is not None
         self.said = self.process.stderr.read()
 
+    def close(self) -> None:
+        """Let it end by itself, and hear what it said."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(DEADLINE)
+        self._drains.join(DEADLINE)
+
     # --- frames -----------------------------------------------------------------------------------
 
     def write(self, frame: bytes) -> None:
@@ -76,8 +84,11 @@ class Bare:
         body = {"jsonrpc": "2.0", "method": method, **more}
         self.write(json.dumps(body if params is None else {**body, "params": params}).encode())
 
-    def read(self) -> Any:
-        """The next answer; notifications and questions that come before it are kept."""
+    def read(self, *, agree: bool = False) -> Any:
+        """The next answer; notifications and questions that come before it are kept.
+
+        Whoever agrees says yes to every question, with all that could pass for a decision.
+        """
         while True:
             line = self._lines.get(timeout=DEADLINE)
             assert line, "the server ended"
@@ -85,6 +96,12 @@ class Bare:
             if "method" not in found:
                 return found
             (self.asked if "id" in found else self.told).append(found)
+            if agree and "id" in found:
+                content = {"seen": True, "approve": True, "answer": "yes", "scope": "content"}
+                result = {"action": "accept", "content": content}
+                self.write(
+                    json.dumps({"jsonrpc": "2.0", "id": found["id"], "result": result}).encode()
+                )
 
     def request(self, method: str, params: Any = None) -> Any:
         """The answer to a request, result or error."""
@@ -123,9 +140,7 @@ class Bare:
 
     def peak(self) -> int:
         """The most memory that the server ever had, in bytes."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
+        return peak(self.process.pid)
 
 
 def text(result: Any) -> str:

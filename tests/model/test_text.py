@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.model.text import cells, clean, cut, first_line, last_line, one_line, wrap
+from holdfast.model.text import cells, clean, cut, first_line, is_count, last_line, one_line, wrap
 
 HOSTILE = {
     "clear screen": ("\x1b[2J", r"\u{1b}[2J"),
@@ -69,3 +69,10 @@ def test_the_first_and_the_last_line_with_something_on_it() -> None:
     assert last_line("one\ntwo \r\n\n") == "two"
     assert first_line("a\rb\nc") == "a\rb"  # shown whole, not only what would be left to see
     assert first_line("") == last_line("\n") == ""
+
+
+def test_a_number_that_one_can_count_to_has_plain_digits_and_few() -> None:
+    for text in ("0", "7", "007", "9" * 12):
+        assert is_count(text)
+    for text in ("", "-1", "1.0", "²", "٣", "①", " 1", "1\n", "9" * 13, "9" * 5000):
+        assert not is_count(text)

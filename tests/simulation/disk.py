@@ -49,7 +49,7 @@ class MemoryDisk:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._store = MemoryStore()
+        self._store = MemoryStore(machine.wall)
 
     def open(self) -> Store:
         return self._store
@@ -145,6 +145,9 @@ class Seat(PassingStore):
         self.dies = ""  # "before" or "after" the next commit
         self.cuts = False  # the power fails in the next commit
         self.seconds = 0.0  # how long a commit takes
+        self.unordered: frozenset[str] = (
+            frozenset()
+        )  # calls that come in no order: they are no points
         self.writer: SimulatedWriter | None = None  # of the same process
 
     def calm(self) -> None:
@@ -152,6 +155,8 @@ class Seat(PassingStore):
         self.refuses, self.refuses_beat, self.dies, self.cuts = "", False, "", False
 
     def _pass(self, name: str, work: Callable[[], T]) -> T:
+        if name in self.unordered:
+            return work()
         self._process.point(f"before {name}")
         result = work()
         if name in LAZY:
@@ -237,6 +242,13 @@ class Seat(PassingStore):
         self._process.machine.note(self._process.name, f"takes {run} over, fence {fence}")
         self._process.point("after take_run")
         return fence
+
+    def remove_run(self, run: RunId, batch: Batch) -> None:
+        self._process.point("before remove_run")
+        self._store.remove_run(run, batch)
+        self._watch.removed(run)
+        self._watch.committed(self._process, batch, self._store)
+        self._process.point("after remove_run")
 
     def bury(self, holder: Holder) -> bool:
         engine, run = holder.owner.engine, holder.run

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tests.simulation.play import LEASE, EngineProcess, Simulation
+from tests.simulation.sweeping import sweep
 
 if TYPE_CHECKING:
     from tests.simulation.story import Person
@@ -112,6 +113,11 @@ def amended_meanwhile(_: Simulation, person: "Person", __: EngineProcess) -> Non
     person.amend_meanwhile()
 
 
+def swept_beside(sim: Simulation, _: "Person", __: EngineProcess) -> None:
+    """A person removes what is old while engines work; fires when it is done."""
+    sweep(sim, keep_runs=sim.machine.random.choice([0, 1, 2]))
+
+
 FAULTS: dict[str, Fault] = {
     fault.__name__: fault
     for fault in (
@@ -134,6 +140,7 @@ FAULTS: dict[str, Fault] = {
             stop_asked,
             signalled,
             amended_meanwhile,
+            swept_beside,
         ),
     )
 }

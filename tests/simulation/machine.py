@@ -16,10 +16,13 @@ import asyncio
 import heapq
 import random
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+T = TypeVar("T")
 MOST_TURNS = 200_000  # of the baton; a simulation that takes more goes round in circles
 HURRY = 1e12  # what the clock of a dead process says, so that all its timers have run off
 
@@ -53,6 +56,8 @@ class Machine:
         self.turns = 0
         self._agenda: list[Entry] = []
         self._numbers = 0
+        self._until: Callable[[], bool] = lambda: True
+        self._next: Process | None = None  # who has the baton next
         self._baton = _thread.allocate_lock()
         self._baton.acquire()
 
@@ -85,26 +90,42 @@ class Machine:
 
     def run(self, until: Callable[[], bool]) -> None:
         """Go from moment to moment until that is so, a law is broken, or nothing is left to happen."""
-        while not until() and not self.violations:
+        self._until = until
+        following = self.following()
+        if following is not None:
+            following.baton.release()
+            self._baton.acquire()
+
+    def following(self) -> "Process | None":
+        """Who runs next; None if all is over. Whoever gives the baton away does what comes until then."""
+        while not self._until() and not self.violations:
             if not self._agenda:
                 self.violated("I9", "nothing will ever happen again, and it is not over")
-                return
+                return None
             if self.turns > MOST_TURNS:
                 self.violated("I9", "it goes round in circles")
-                return
+                return None
             entry = heapq.heappop(self._agenda)
             self.now = max(self.now, entry.at)
             entry.act()
+            if self._next is not None:
+                following, self._next = self._next, None
+                return following
+        return None
 
     def hand_over(self, process: "Process") -> None:
-        """Let a process run until it blocks or ends."""
+        """Let a process run, right after what happens now, until it blocks or ends."""
         self.turns += 1
+        self._next = process
+
+    def give(self, process: "Process | None") -> None:
+        """Pass the baton on: to a process, or back to whoever let all this begin."""
+        (self._baton if process is None else process.baton).release()
+
+    def unwind(self, process: "Process") -> None:
+        """Let a process run that is gone, so that its thread ends."""
         process.baton.release()
         self._baton.acquire()
-
-    def take_back(self) -> None:
-        """Called by a process: the machine goes on."""
-        self._baton.release()
 
     def kill(self, processes: Sequence["Process"], how: str) -> None:
         for process in processes:
@@ -119,7 +140,7 @@ class Machine:
         self.closing = True
         for process in self.processes:
             while not process.ended:
-                self.hand_over(process)
+                self.unwind(process)
             process.thread.join()
 
 
@@ -163,7 +184,7 @@ class Process:
             if self.loop is not None:
                 self.loop.unwind()
             self.ended = True
-            self.machine.take_back()
+            self.machine.give(None if self.machine.closing else self._following())
 
     def _wake_at(self, moment: float) -> None:
         self._token += 1
@@ -190,10 +211,20 @@ class Process:
         self._give()
 
     def _give(self) -> None:
-        self.machine.take_back()
+        following = self._following()
+        if following is self:
+            return
+        self.machine.give(following)
         self.baton.acquire()
         if self.machine.closing:
             raise Killed
+
+    def _following(self) -> "Process | None":
+        try:
+            return self.machine.following()
+        except Exception as error:  # noqa: BLE001 - what happens now is not this process's doing
+            self.machine.violated("bug", "".join(traceback.format_exception(error)))
+            return None
 
     def sleep(self, seconds: float) -> None:
         self.block(self.machine.now + max(seconds, 1e-6))
@@ -250,6 +281,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
         elif process.stopped_until > process.machine.now and not process.machine.closing:
             process.block(process.stopped_until)
         return []
+
+    def run_in_executor(
+        self, _: object, func: Callable[..., T], *args: object
+    ) -> asyncio.Future[T]:
+        """What a thread beside the loop does happens at one moment, a little later."""
+        future: asyncio.Future[T] = self.create_future()
+
+        def do() -> None:
+            if not future.done():
+                try:
+                    future.set_result(func(*args))
+                except Exception as error:  # noqa: BLE001 - as an executor does
+                    future.set_exception(error)
+
+        self.call_later(self._process.machine.random.random() * 0.01, do)
+        return future
 
     def post(self, call: Callable[[], None]) -> None:
         """Let the process do something as soon as it runs; called by the machine."""

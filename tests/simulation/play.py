@@ -12,20 +12,27 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from random import Random
 
 from holdfast.engine.hold import Hold
 from holdfast.engine.loop import Engine
+from holdfast.engine.purse import Purse
 from holdfast.engine.world import World
 from holdfast.errors import StoreError
 from holdfast.executors.local import LocalExecutor
+from holdfast.generators.human import HumanGenerator
+from holdfast.guards.human import HumanGuard
 from holdfast.model.event import Recorded, RunStarted
-from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Owner, Store
+from holdfast.model.plan import RunId
+from holdfast.ports import Generator, GuardKind, Owner, Store
 from tests.laws.harness import LINE
 from tests.simulation.children import Children, Nature, Nursery
 from tests.simulation.disk import Disk, MemoryDisk, Seat, SimulatedWriter, SqliteDisk
+from tests.simulation.dress import Dress
 from tests.simulation.locks import Locks
 from tests.simulation.machine import Machine, Process
+from tests.simulation.models import Asking, Provider, SimulatedModel
+from tests.simulation.people import Answering
 from tests.simulation.watch import Watch
 
 Begin = Callable[[World], tuple[Hold, Engine]]
@@ -72,7 +79,15 @@ class Simulation:
         self.nursery = Nursery(self.machine)
         self.nature = Nature()
         self.locks = Locks(self.machine)
-        self.inline: frozenset[StepId] = frozenset()
+        self.dress = Dress()
+        self.provider = Provider(self.machine, self.nature)
+        self.watch.money.answers = self.provider.answers
+        self.people = Answering(self)
+        self.max_cost: int | None = None  # what a run may cost in all
+        self.stays = Random(seed ^ 1).random() < 0.5  # engines wait for people
+        self.boots = 0  # how often the machines were switched on again
+        self.others: dict[str, Process] = {}  # beside engines: those that hold lines too
+        self.forgot = False  # something that could have been reused was removed
         self.engines: list[EngineProcess] = []
         self.until = 0.0  # by then the effect of the last fault is over
         self._store = self.disk.open()
@@ -102,12 +117,16 @@ class Simulation:
         """What a process of a host can tell about another one."""
         if owner.host != host:
             return False
+        if owner.engine in self.others:
+            return self.others[owner.engine].is_over
         return self.engines[owner.pid - 1].process.is_over
 
     def dark(self) -> None:
         """The power is gone: every process and every child with it."""
         self.nursery.all_die()
-        self.machine.kill([engine.process for engine in self.engines], "power")
+        self.boots += 1
+        mortal = [one for one in self.machine.processes if one.name != "person"]
+        self.machine.kill(mortal, "power")
         self._store = self.disk.open()
 
     def calm(self) -> None:
@@ -157,6 +176,7 @@ class EngineProcess:
         self.process = Process(sim.machine, f"e{number}", self._main)
         self.process.hesitates = sim.hesitation
         self.process.on_death.append(lambda: sim.nursery.orphan(self.process))
+        self.process.on_death.append(self._let_go)
         self.seat = Seat(self.process, sim.disk, sim.watch, sim.dark)
         self.seat.seconds = sim.commit_seconds
 
@@ -164,6 +184,16 @@ class EngineProcess:
         """What a signal does."""
         if self.engine is not None:
             self.engine.stop(now=now)
+
+    def _let_go(self) -> None:
+        """The kernel closes the files of whoever is dead, and so ends their locks."""
+        if self.engine is not None:
+            self.engine._board.sent.close()
+
+    @property
+    def run(self) -> RunId:
+        assert self.engine is not None  # it drives one
+        return self.engine.state.run
 
     def _main(self, process: Process) -> None:
         hold, self.engine = self._begin(self._world())
@@ -184,20 +214,27 @@ class EngineProcess:
         sim, process = self._sim, self.process
         skew = sim.machine.random.choice([0, 5_000, -86_400_000]) if sim.apart else 0
         children = Children(
-            process, self.host, lambda: sim.store, sim.watch, sim.nursery, sim.nature, sim.inline
+            *(process, self.host, lambda: sim.store, sim.watch),
+            *(sim.nursery, sim.nature, sim.dress.inline),
         )
+        asking = Asking(process, lambda: sim.store, sim.watch, sim.nature)
+        generators: dict[str, Generator] = {
+            "script": children,
+            "llm": asking,
+            "human": HumanGenerator(),
+        }
+        guards: dict[str, GuardKind] = {"script": children, "human": HumanGuard()}
+        boot = f"{self.host}-{sim.boots}"
 
         def say(line: str) -> None:
             sim.machine.note(process.name, f"says: {line}")
 
         return World(
             store=self.seat,
-            executor=LocalExecutor({"script": children}, {"script": children}, children),
+            executor=LocalExecutor(generators, guards, children),
             root=sim.root,
             home=sim.home,
-            owner=Owner(
-                process.name, self.host, self.host, self._number, "", sim.machine.wall(skew)
-            ),
+            owner=Owner(process.name, self.host, boot, self._number, "", sim.machine.wall(skew)),
             clock=lambda: sim.machine.wall(skew),
             new_id=sim.new_id,
             gone=lambda other: sim.is_gone(other.owner, self.host),
@@ -207,7 +244,10 @@ class EngineProcess:
             writer=self._new_writer,
             monotonic=lambda: sim.machine.now,
             sleep=process.sleep,
-            inline=sim.inline,
+            inline=sim.dress.inline,
+            models=lambda: SimulatedModel(process, sim.provider, sim.watch, self),
+            purse=self._purse,
+            stays=sim.stays,
             env={},
             parallel=3,
             beat_seconds=BEAT,
@@ -217,6 +257,14 @@ class EngineProcess:
             say=say,
             remind=say,
         )
+
+    def _purse(self) -> Purse | None:
+        """The budget of the project, if there is one; who reserves from it has the lock."""
+        sim, budget = self._sim, self._sim.watch.money.budget
+        if budget is None:
+            return None
+        lock = sim.locks.of(self.process)("", "budget")
+        return Purse(self.seat, "", None, budget, lambda: 0, lock)
 
     def _new_writer(self) -> SimulatedWriter:
         self.writer = self.seat.writer = SimulatedWriter(self.process)

@@ -21,19 +21,26 @@ from holdfast.errors import FencedError, HeldError, StoreError
 from holdfast.model.artifact import Artifact
 from holdfast.model.line import LineEvent, RunOpened, StopRequested
 from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.ports import RunRow
 from tests.laws.choosing import by_seed
 from tests.laws.harness import LINE, Stage, amend, foretell, is_correct
 from tests.laws.oracle import Fate, Oracle
 from tests.laws.scenarios import a_scenario
 from tests.laws.script import persons_version
 from tests.simulation.disk import Seat
+from tests.simulation.dress import drawn
 from tests.simulation.faults import FAULTS
 from tests.simulation.lines import misplaced, unexplained
 from tests.simulation.machine import Killed, Process
 from tests.simulation.play import LEASE, POLL, EngineProcess, Result, Simulation
+from tests.simulation.sweeping import sweep
 
 MOST_WORK = 1200.0  # virtual seconds that the attempts of a small plan take at most, one by one
 KINDS = tuple(FAULTS)
+REPEATED = {"guard", "effect"}  # a no to these is remembered by what comes after it
+ENOUGH = 10**9  # micro-dollars
+MOST_ROUNDS = 12  # of questions about one run
+HOURS = 7200.0  # until contents may go that nothing names
 MOODS = 0.12  # how many attempts go wrong by themselves while it is rough
 
 
@@ -64,8 +71,9 @@ class Person:
         self.quiet = False
         self.persons: set[tuple[StepId, bytes]] = set()
         self.stage = Stage(Plan(LINE, {StepId("a"): Step(StepId("a"))}))
-        self.first = 0  # the number of runs before this stage
+        self.earlier: set[RunId] = set()  # the runs before this stage
         self.key = ""  # under which its runs begin
+        self._looked = 0  # at how many processes
         self.process = Process(sim.machine, "person", self._main)
 
     @property
@@ -76,27 +84,28 @@ class Person:
         choose = by_seed(self.source)
         stages = a_scenario(choose, self.source.choice([3, 6]), 3)
         names = sorted({step for stage in stages for step in stage.plan.steps})
-        self.sim.inline = frozenset(n for n in names if self.source.random() < 0.15)
-        writes = frozenset(n for n in names if self.source.random() < 0.6 and not self.sim.apart)
+        sim = self.sim
+        sim.dress = drawn(self.source, names, apart=sim.apart)
+        sim.watch.consent.watched = sim.dress.watched
+        self._set_limits()
         for number, stage in enumerate(stages):
-            dressed = replace(stage, plan=self._dressed(stage.plan, writes))
+            dressed = replace(stage, plan=sim.dress.plan(stage.plan))
             self._play(dressed, number, is_last=stage is stages[-1])
         if not self.sim.machine.violations:
             for problem in audit(self.sim.store).problems:
                 self.sim.machine.violated("I5", problem)
 
-    def _dressed(self, plan: Plan, writes: frozenset[StepId]) -> Plan:
-        """Some steps write files, some of those in a directory of their own."""
-        steps = {
-            name: replace(step, produces=(f"out/{name}.txt",)) if name in writes else step
-            for name, step in plan.steps.items()
-        }
-        return replace(plan, steps=steps)
+    def _set_limits(self) -> None:
+        """What a run may cost, and all together; often less than it takes."""
+        if self.sim.dress.models:
+            self.sim.max_cost = self.source.choice([None, 20_000, 60_000])
+            if not self.sim.apart and self.source.random() < 0.4:
+                self.sim.watch.money.budget = self.source.choice([25_000, 100_000])
 
     def _play(self, stage: Stage, number: int, *, is_last: bool) -> None:
         sim = self.sim
         sim.machine.fired["edited"] += number > 0 and stage.plan != self.stage.plan
-        self.stage, self.first = stage, len(sim.store.runs(LINE))
+        self.stage, self.earlier = stage, {row.run for row in sim.store.runs(LINE)}
         self.key = f"key-{number}" if self.source.random() < 0.3 else ""
         forced = bool(stage.options.force or stage.options.force_steps)
         sim.watch.may_repeat = forced or (self.loose and sim.watch.may_repeat)
@@ -104,15 +113,19 @@ class Person:
             if amend(self.seat, sim.machine.wall, stage.plan, step, content):
                 self.persons.add((step, content))
                 sim.machine.fired["amended"] += 1
-        fates = foretell(self.oracle, stage)
+        fates = foretell(self.oracle, sim.dress.foreseen(stage))
         sim.nature.salts = stage.salts
         sim.machine.note("person", f"stage {number}: {len(stage.plan.steps)} steps {stage.options}")
+        if number and self.source.random() < 0.4:
+            self.process.sleep(HOURS)
+            sweep(sim, keep_runs=self.source.choice([0, 1]))
         self._rough(number)
         if not is_last and self.source.random() < 0.15:  # in a hurry: the plan changes meanwhile
             sim.machine.fired["hurried"] += 1
             self.loose = True
             return
         self._settle()
+        self.loose = self.loose or sim.forgot or not REPEATED.isdisjoint(sim.people.said_no)
         self._check(fates)
 
     # --- rough ------------------------------------------------------------------------------------
@@ -135,6 +148,8 @@ class Person:
         for _ in range(source.randrange(2, 5)):
             self.process.sleep(source.uniform(0.5, 20))
             self._look()
+            if sim.dress.asks and source.random() < 0.7:
+                sim.people.spawn(twice=source.random() < 0.4)
             if not sim.live():
                 self._go_on()
             elif source.random() < 0.3:
@@ -152,13 +167,14 @@ class Person:
 
     def _start(self, *, joined: bool) -> EngineProcess:
         stage, key = self.stage, "" if joined else self.key
-        options = replace(stage.options, joined=joined)
+        options = replace(stage.options, joined=joined, max_cost=self.sim.max_cost)
         what = f"run{' --join' if joined else ''}{f' under {key}' if key else ''}"
         return self.sim.spawn(lambda world: start_run(world, stage.plan, LINE, options, key), what)
 
     def _resume(self, run: RunId) -> EngineProcess:
         self.sim.machine.fired["resumed"] += 1
-        return self.sim.spawn(lambda world: resume_run(world, run), f"resume {run}")
+        most = self.sim.max_cost
+        return self.sim.spawn(lambda world: resume_run(world, run, max_cost=most), f"resume {run}")
 
     def _retry(self, run: RunId) -> EngineProcess:
         """Try only one of the failed steps again."""
@@ -175,12 +191,16 @@ class Person:
     def _open(self) -> list[RunId]:
         """The runs of this stage that have not ended, and older ones that nobody drives any more."""
         found = []
-        for number, row in enumerate(self.sim.store.runs(LINE)):
+        for row in self.sim.store.runs(LINE):
             status = self.sim.watch.books[row.run].status
             rests = status not in {"completed", "superseded"}
-            if rests and (number >= self.first or status == "running"):
+            if rests and (row.run not in self.earlier or status == "running"):
                 found.append(row.run)
         return found
+
+    def _mine(self) -> list[RunRow]:
+        """The runs of this stage."""
+        return [row for row in self.sim.store.runs(LINE) if row.run not in self.earlier]
 
     def _go_on(self) -> None:
         found = self._open()
@@ -244,19 +264,26 @@ class Person:
         sim = self.sim
         self.quiet, sim.nature.roughness = True, 0.0
         sim.calm()
+        if sim.max_cost is not None:
+            sim.max_cost = ENOUGH
+        if sim.watch.money.budget is not None:
+            sim.watch.money.budget = ENOUGH
         sim.machine.note("person", "now it is quiet")
         self._wait()
-        runs = [row.run for row in sim.store.runs(LINE)[self.first :]]
-        if all(
-            sim.watch.books[run].status == "superseded" for run in runs
-        ):  # also if there is none
+        over = [sim.watch.books[row.run].status == "superseded" for row in self._mine()]
+        if all(over):  # also if there is none
             self._start(joined=False)
             self._wait()
         for run in self._open():
-            if sim.watch.books[run].status != "superseded":
+            for _ in range(MOST_ROUNDS):
+                if sim.watch.books[run].status == "superseded" or sim.machine.violations:
+                    break
                 asked, engine = sim.machine.now, self._resume(run)
                 self._wait()
                 self._in_time(run, asked, engine)
+                book = sim.watch.books[run]
+                if book.status != "waiting" and book.refused < asked:
+                    break
         for row in sim.store.runs(LINE):
             status = sim.watch.books[row.run].status
             if status == "running":
@@ -265,12 +292,25 @@ class Person:
     def _wait(self) -> None:
         sim = self.sim
         start = max(sim.machine.now, sim.until, sim.nature.until)
-        while sim.live() and not sim.machine.violations:
+        while self._beside() and not sim.machine.violations:
             self.process.sleep(3.0)
+            self._say_yes()
             if sim.machine.now > start + LEASE + 2 * POLL + MOST_WORK:
                 names = [engine.process.name for engine in sim.live()]
                 sim.machine.violated("I9", f"{names} do not come to rest")
+        self._say_yes()
         self._look()
+
+    def _beside(self) -> bool:
+        """Whether anybody else is about something."""
+        return any(not p.is_over for p in self.sim.machine.processes if p is not self.process)
+
+    def _say_yes(self) -> None:
+        """In quiet times everything that is asked gets a yes."""
+        books = self.sim.watch.books.values()
+        waits = any("waiting" in book.phases.values() for book in books)
+        if self.quiet and waits and not self.sim.machine.violations:
+            self.sim.people.all_yes(self.seat)
 
     def _in_time(self, run: RunId, asked: float, engine: EngineProcess) -> None:
         """Whoever resumes a run that nobody drives has it after a lease and two polls."""
@@ -302,6 +342,13 @@ class Person:
                     continue
                 case _:
                     machine.violated("bug", "".join(traceback.format_exception(error)))
+        for beside in self.sim.machine.processes[self._looked :]:
+            if not beside.is_over:
+                break
+            self._looked += 1
+            hands = beside.name.rstrip("0123456789") in {"hand", "answer", "gc"}
+            if hands and beside.error is not None and beside.lives:
+                self.sim.machine.violated("bug", "".join(traceback.format_exception(beside.error)))
 
     # --- afterwards -------------------------------------------------------------------------------
 
@@ -310,9 +357,10 @@ class Person:
         if sim.machine.violations:
             return
         sim.watch.check_told(sim.store)
+        sim.watch.money.check_bill(sim.provider.bill)
         self._once_under_a_key()
         last: State | None = None
-        for row in sim.store.runs(LINE)[self.first :]:
+        for row in self._mine():
             state = sim.watch.check_state(sim.store, row.run)
             if state is None or sim.machine.violations:
                 return
@@ -326,7 +374,7 @@ class Person:
                 last_word = mine and (mine.run, mine.seq) == (row.run, state.seq)
                 if last_word and engine.process.ended and mine != state:
                     sim.machine.violated("I3", f"'{row.run}' in memory is not what is stored")
-        if last is not None and not self.loose:
+        if last is not None and not self.loose and not sim.watch.collected:
             for problem in misplaced(sim.store, last, sim.root):
                 sim.machine.violated("I7", problem)
 

@@ -11,11 +11,13 @@ from holdfast.engine.audit import audit
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.errors import FencedError, HeldError
 from holdfast.model.event import Options
-from holdfast.model.plan import Plan, RunId, StepId
+from holdfast.model.plan import Guard, Plan, RunId, StepId
 from holdfast.store.sqlite import SqliteStore
 from tests.laws.harness import LINE, amend
 from tests.laws.plans import plan, step
 from tests.laws.script import persons_version
+from tests.simulation.consent import EYE
+from tests.simulation.disk import Seat
 from tests.simulation.machine import Process
 from tests.simulation.planted import hearts_unheard
 from tests.simulation.play import LEASE, POLL, EngineProcess, Simulation
@@ -53,8 +55,8 @@ def start(sim: Simulation, steps: Plan, *, joined: bool = False) -> EngineProces
     return sim.spawn(lambda world: start_run(world, steps, LINE, options), "run")
 
 
-def resume(sim: Simulation) -> EngineProcess:
-    return sim.spawn(lambda world: resume_run(world, RUN), "resume")
+def resume(sim: Simulation, run: RunId = RUN) -> EngineProcess:
+    return sim.spawn(lambda world: resume_run(world, run), "resume")
 
 
 def until(sim: Simulation, person: Process, what: Callable[[], bool]) -> None:
@@ -234,3 +236,25 @@ def test_a_step_that_another_engine_finished_meanwhile_is_not_given_up(
     sim = played(place, joined_in_time, apart=False, seed=seed)
     assert errors(sim) == []
     assert set(statuses(sim)) == {"completed"}
+
+
+@pytest.mark.req("I10", "I11")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_waited_for_a_person_may_be_accepted_after_what_another_engine_made(
+    place: Path, seed: int
+) -> None:
+    """A candidate that is kept for people has no claim: the audit does not miss it."""
+    watched = replace(step("y"), guards=(Guard("human", name=EYE),))
+
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.stays, sim.watch.consent.watched = False, frozenset({watched.id})
+        for _ in range(2):
+            start(sim, plan(watched), joined=True)
+        until(sim, person, lambda: not sim.live())
+        assert sim.people.all_yes(Seat(person, sim.disk, sim.watch, sim.dark)) == 2
+        for run in ("r-002", "r-001"):
+            resume(sim, RunId(run))
+            until(sim, person, lambda: not sim.live())
+
+    sim = played(place, scene, apart=False, seed=seed)
+    assert statuses(sim) == ["completed", "completed"]

@@ -14,6 +14,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     AttemptStarted,
     Event,
@@ -23,13 +24,16 @@ from holdfast.model.event import (
     RunResumed,
     StepFailed,
     StepHeld,
+    StepsReleased,
     StepsReset,
     StepsReused,
     StepsSkipped,
 )
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Batch, ClaimKey, Job, Store
+from tests.simulation.consent import Consent
 from tests.simulation.machine import Machine, Process
+from tests.simulation.money import Money
 
 RUN = "run:"
 
@@ -44,6 +48,7 @@ class Book:
     accepted: set[StepId] = field(default_factory=set)
     status: str = "running"
     resumed: float = 0.0
+    refused: float = -1.0  # when a person's no last ended a step
 
 
 @dataclass
@@ -70,7 +75,10 @@ class Watch:
         self.commits = 0
         self.buried: set[str] = set()  # engines that another one removed from the line
         self.excused: set[str] = set()  # engines that others may have taken for dead
+        self.collected: set[RunId] = set()  # runs that a person removed
         self.may_repeat = False  # the run was told to make it again
+        self.money = Money(machine)
+        self.consent = Consent(machine)
         self._lengths: Counter[str] = Counter()
         self._fences: dict[str, int] = {}
         self._claims: dict[ClaimKey, dict[str, int]] = {}  # the latest fence of each engine
@@ -120,12 +128,26 @@ class Watch:
                     )
                 for _, event in append.events:
                     self._take(run, event, process.name)
+                    self.money.take(run, event)
+                    self.consent.run(run, event, store)
+            else:
+                for at, event in append.events:
+                    self.consent.line(event, at, store)
         for key, fence in batch.held:
             if self._highest(key) != fence:
                 self._machine.violated("I10", f"{process.name} wrote under claim {fence} of {key}")
         for row in batch.artifacts:
             if not store.has(row.digest):
                 self._machine.violated("I5", f"'{row.step}' names {row.digest}, which is not there")
+
+    def removed(self, run: RunId) -> None:
+        """A run is removed with its journal: only one that has ended, and not the newest."""
+        book = self.books[run]
+        if book.status not in {"completed", "superseded"}:
+            self._machine.violated("I5", f"'{run}' is removed, and it is {book.status}")
+        if run == list(self.books)[-1]:
+            self._machine.violated("I5", f"'{run}' is removed, and it is the newest")
+        self.collected.add(run)
 
     def _take(self, run: RunId, event: Event, engine: str) -> None:
         book = self.books.setdefault(run, Book())
@@ -140,11 +162,20 @@ class Watch:
             case AttemptAccepted():
                 self._accept(run, book, event, engine)
             case AttemptRejected() | AttemptFailed() | AttemptLost():
-                self._from(run, book, event.step, {"running"}, event)
+                self._from(run, book, event.step, {"running", "waiting"}, event)
                 book.phases[event.step] = "pending"
+            case AttemptParked():
+                self._from(run, book, event.step, {"running"}, event)
+                book.phases[event.step] = "waiting"
+            case StepsReleased():
+                for step in event.steps:
+                    self._from(run, book, step, {"waiting"}, event)
+                    book.phases[step] = "pending"
             case StepFailed() | StepHeld():
-                self._from(run, book, event.step, {"pending"}, event)
+                self._from(run, book, event.step, {"pending", "waiting"}, event)
                 failed = isinstance(event, StepFailed)
+                if event.reason.code == "rejected_by_person":
+                    book.refused = self._machine.now
                 book.phases[event.step] = "failed" if failed else "waiting"
             case StepsSkipped():
                 for skipped in event.items:
@@ -173,7 +204,8 @@ class Watch:
             self._machine.violated("I4", f"'{step}' of '{run}' is {now}, then {_short(event)}")
 
     def _accept(self, run: RunId, book: Book, event: AttemptAccepted, engine: str) -> None:
-        self._from(run, book, event.step, {"running"}, event)
+        self._from(run, book, event.step, {"running", "waiting"}, event)
+        was_kept = book.phases.get(event.step) == "waiting"  # for a person, without a claim
         self.accepted += 1
         if event.step in book.accepted:
             self._machine.violated("I2", f"'{event.step}' of '{run}' is accepted twice")
@@ -182,10 +214,11 @@ class Watch:
         if started is None or started.attempt != event.attempt:
             self._machine.violated("I4", f"attempt {event.attempt} of '{event.step}' never began")
             return
-        book.phases[event.step] = "done" if started.reguard is None else "reused"
+        is_made = started.reguard is None or bool(started.approvals)  # now, also by a person
+        book.phases[event.step] = "done" if is_made else "reused"
         key = ClaimKey(self._project, self._line, event.step, started.config_ref)
         mine = self._claims.get(key, {}).get(engine, started.fence)
-        if mine and mine < self._highest(key):
+        if mine and mine < self._highest(key) and not was_kept:
             self._machine.violated("I10", f"{engine}: '{event.step}' of '{run}' under a lost claim")
 
     # --- reports ----------------------------------------------------------------------------------
@@ -215,8 +248,11 @@ class Watch:
             if (book.started[step].attempt, book.phases[step]) != (job.attempt, "running"):
                 self._machine.violated("I3", f"{process.name} runs '{step}', which has ended")
             self._check_once(process, execution, store)
+            self.consent.begins(run, job, book.started[step], store)
         self._executions = [item for item in self._executions if not item.over]
         self._executions.append(execution)
+        if job.step.done_once and process.name not in self.excused:
+            self.consent.effect((run, step, job.attempt))
         return execution
 
     def _check_once(self, process: Process, mine: Execution, store: Store) -> None:
@@ -237,6 +273,7 @@ class Watch:
     def check_told(self, store: Store) -> None:
         """Everything that people were told is there, with its content."""
         journals: dict[RunId, list[Recorded]] = {}
+        self.told = [item for item in self.told if item[0] not in self.collected]
         for run, recorded in self.told:
             if run not in journals:
                 journals[run] = list(store.read(f"{RUN}{run}"))
@@ -256,6 +293,7 @@ class Watch:
         mine = {step: phase for step, phase in book.phases.items() if phase != "pending"}
         if (phases, state.status) != (mine, book.status):
             self._machine.violated("I3", f"'{run}' is {phases} {state.status}, not {mine}")
+        self.money.check_state(state)
         return state
 
 

@@ -21,7 +21,7 @@ from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
 from holdfast.formats.heading import python_part
 from holdfast.formats.modelsteps import Around, ModelKeys, model_step
-from holdfast.formats.nodes import read
+from holdfast.formats.nodes import Bounds, read
 from holdfast.formats.planfile import Asked as Loading
 from holdfast.formats.planfile import Loaded, load_text, read_file
 from holdfast.formats.planout import data_yaml, plan_yaml
@@ -34,6 +34,7 @@ from holdfast.model.agent import Agent, Registry, contracts, voices, with_contra
 from holdfast.model.digest import Json
 from holdfast.model.expression import Wrong, parts
 from holdfast.model.plan import Guard, Need, Step, StepId
+from holdfast.model.walls import Walls
 
 
 @dataclass(slots=True)
@@ -255,8 +256,8 @@ def _refuse_unwritable(step_id: StepId, target: str) -> None:
         )
 
 
-def asked_for(name: str | None, params: Mapping[str, Json]) -> Loading:
-    """How a program has plans loaded."""
+def asked_for(name: str | None, params: Mapping[str, Json], root: str = ".") -> Loading:
+    """How a program has the plans of a project loaded."""
     return Loading(
         name,
         params,
@@ -264,6 +265,7 @@ def asked_for(name: str | None, params: Mapping[str, Json]) -> Loading:
         wire.guard_flaw,
         own=wire.own_agents,
         models=wire.market.known_names,
+        walls=wire.walls_at(root),
     )
 
 
@@ -271,29 +273,25 @@ def load(
     path: str, *, plan_id: str | None = None, params: Mapping[str, Json] | None = None
 ) -> Plan:
     """Read a plan file, or the plan of a Python file; `params` are values for what it declares."""
-    asked = asked_for(plan_id, params or {})
+    asked = asked_for(plan_id, params or {}, os.path.dirname(path) or ".")
     if python_part(path)[0]:
         return plan_of(load_python(path, asked))
-    content, file, root = _content(path)
-    loaded = load_text(content, file, root, asked)
-    return plan_of(loaded, None if params else _declared(content, loaded))
+    content, root = read_file(path, walls=asked.walls)
+    loaded = load_text(content, path, root, asked)
+    return plan_of(loaded, None if params else _declared(content, loaded, asked.walls))
 
 
-def _declared(content: bytes, loaded: Loaded) -> Mapping[str, Json] | None:
+def _declared(content: bytes, loaded: Loaded, walls: Walls) -> Mapping[str, Json] | None:
     """What a file with params says, so that it can be written with them; without any the plan says it all."""
     if loaded.foreign:
         return None
     problems = Problems(loaded.file)
-    tree = read(content, problems, strict_json=loaded.file.endswith(".json"))
+    is_json = loaded.file.endswith(".json")
+    tree = read(content, problems, strict_json=is_json, bounds=Bounds.of(walls))
     data = verbatim(Reading(problems, Path(loaded.root)), tree)
     if not isinstance(data, Mapping) or "params" not in data:
         return None
     return {"schema": model.PLAN_SCHEMA, **data, "name": loaded.plan.name}
-
-
-def _content(path: str) -> tuple[bytes, str, str]:
-    content, root = read_file(path)
-    return content, path, root
 
 
 def plan_of(loaded: Loaded, data: Mapping[str, Json] | None = None) -> Plan:

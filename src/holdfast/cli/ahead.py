@@ -226,6 +226,7 @@ def _foresee(
         lambda run: wire.drives(store, plan.project, plan.name, run),
         wire.alike,
         unsaid,
+        wire.walls_at(where.root),
     )
 
 
@@ -329,6 +330,7 @@ def _plan_at(where: Place, revision: str) -> Plan:
         wire.project_files,
         own=wire.own_agents,
         models=wire.market.known_models,
+        walls=wire.walls_at(where.root),
     )
     return load_text(done.stdout, f"{revision}:{name}", where.root, asked).plan
 

@@ -108,7 +108,7 @@ def _say_warnings(where: Place, loaded: Loaded) -> None:
         return
     from holdfast.formats.render import render
 
-    source, _ = read_file(python_part(where.file)[0] or where.file)
+    source, _ = read_file(python_part(where.file)[0] or where.file, walls=wire.walls_at(where.root))
     for line in render(loaded.warnings, source, width=view().width).splitlines():
         talk(line)
 

@@ -199,7 +199,8 @@ def bring_in(path: str, wanted: Wanted, *, quiet: bool) -> dict[str, Json]:
     if wanted.format in {"auto", *RECORDS} and (answer := _record(path, wanted, quiet=quiet)):
         return answer
     find, check, own = wire.project_files, wire.guard_flaw, wire.own_agents
-    content, root = read_file(path)
+    walls = wire.walls_at(os.path.dirname(path) or ".")
+    content, root = read_file(path, walls=walls)
     asked = Asked(
         wanted.plan_id,
         find=find,
@@ -207,6 +208,7 @@ def bring_in(path: str, wanted: Wanted, *, quiet: bool) -> dict[str, Json]:
         own=own,
         models=wire.market.known_models,
         prompts=wanted.prompts,
+        walls=walls,
     )
     loaded = load_text(content, path, root, asked)
     target = wanted.target

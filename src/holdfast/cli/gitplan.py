@@ -12,7 +12,7 @@ from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Asked
 from holdfast.gitrepo.git import LINK, SUBMODULE, Repository, contents, files, find, resolved
 from holdfast.model.plan import Plan
-from holdfast.wire import market, own_agents
+from holdfast.wire import market, own_agents, walls_at
 
 
 def plan_at(where: Place, given: str) -> Plan:
@@ -36,7 +36,9 @@ def plan_at(where: Place, given: str) -> Plan:
         path = os.path.join(folder, file)
         if not os.path.isfile(python_part(path)[0] or path):
             raise UsageError(f"there is no '{file}' at '{given}'")
-        asked = Asked(where.plan_id, own=own_agents, models=market.known_models)
+        asked = Asked(
+            where.plan_id, own=own_agents, models=market.known_models, walls=walls_at(where.root)
+        )
         return load_file(path, asked).plan
 
 

@@ -196,6 +196,7 @@ class _Room:
                 env=env,
                 files=file_values(step),
                 calls=self._calls,
+                walls=wire.walls_at(where.root),
             )
             return await self._executor.judge(job, candidate)
 

@@ -13,6 +13,7 @@ from holdfast.engine.versions import PLANNED, Version, kept_plan, lines_of, vers
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, RunId
+from holdfast.model.text import is_count
 from holdfast.planner.goal import PLANNING
 from holdfast.ports import Store
 
@@ -130,7 +131,7 @@ def version_of(item: Kept, given: str | None) -> Version:
         raise UsageError(f"no plan of '{brief(item.line)}' is kept", hint="holdfast plans list")
     if given is None or given == "@":
         return item.versions[-1]
-    if given.startswith("@-") and given[2:].isdigit():
+    if given.startswith("@-") and is_count(given[2:]):
         back = int(given[2:])
         if back < len(item.versions):
             return item.versions[-1 - back]

@@ -22,6 +22,7 @@ from holdfast.formats.heading import plan_name, python_part
 from holdfast.model.digest import Json, digest_bytes
 from holdfast.model.items import step_named
 from holdfast.model.plan import Plan, RunId, StepId
+from holdfast.model.text import is_count
 from holdfast.ports import RunRow, Store
 from holdfast.wire.shared import refuse_password
 
@@ -98,6 +99,7 @@ class Place:
             own=wire.own_agents,
             models=wire.market.known_models,
             spare=self.spare,
+            walls=wire.walls_at(self.root),
         )
 
     def planned(self) -> Loaded | None:
@@ -194,7 +196,7 @@ def load_file(path: str, asked: Asked) -> Loaded:
         return load_python(path, asked)
     from holdfast.formats.planfile import load_text, read_file
 
-    content, root = read_file(path)
+    content, root = read_file(path, walls=asked.walls)
     if is_received(path):
         return _foreign(load_text(content, path, root_of(path), asked))
     if found := _PREVIEW.match(content[:_HEAD]):
@@ -455,7 +457,7 @@ def find_run(
         )
     if given is None or given == "@":
         return rows[-1].run
-    if given.startswith("@-") and given[2:].isdigit():
+    if given.startswith("@-") and is_count(given[2:]):
         back = int(given[2:])
         if back >= len(rows):
             few = "is only one run" if len(rows) == 1 else f"are only {len(rows)} runs"

@@ -44,7 +44,7 @@ from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Reason
 from holdfast.model.items import ids_meant, refuse_two, step_named
 from holdfast.model.plan import RunId, StepId
-from holdfast.model.text import cut, one_line
+from holdfast.model.text import cut, is_count, one_line
 from holdfast.ports import Store
 from holdfast.store.codec import event_json
 
@@ -253,7 +253,7 @@ def find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
         last = next((row.run for row in reversed(rows) if row.attempt), "")
         rows = (
             [row for row in rows if row.attempt == int(attempt) and row.run == last]
-            if attempt.isdigit()
+            if is_count(attempt)
             else []
         )
     else:

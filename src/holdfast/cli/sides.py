@@ -19,8 +19,9 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, AttemptFailed, AttemptLost, AttemptRejected
 from holdfast.model.items import step_named
 from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.model.text import is_count
 from holdfast.ports import Store
-from holdfast.wire import market, own_agents
+from holdfast.wire import market, own_agents, walls_at
 
 ALL = ""  # the one content of a step that writes no files
 
@@ -61,7 +62,13 @@ def side(where: Place, store: Store | None, given: str) -> Side:
     if os.path.isfile(given):
         return Side(
             given,
-            load_plan(given, name=where.plan_id, own=own_agents, models=market.known_models).plan,
+            load_plan(
+                given,
+                name=where.plan_id,
+                own=own_agents,
+                models=market.known_models,
+                walls=walls_at(where.root),
+            ).plan,
         )
     if given.startswith(("@", "r-")):
         if store is None:
@@ -117,7 +124,7 @@ def entries_of(store: Store, step: Step, digest: Digest, form: Form) -> dict[str
 def attempt(store: Store | None, given: str, line: str | None) -> Attempt | None:
     """An attempt by `STEP@N`, of the last run that tried the step; None if the word is none."""
     name, sign, number = given.rpartition("@")
-    if not sign or not name or not number.isdigit() or store is None:
+    if not sign or not name or not is_count(number) or store is None:
         return None
     last = load_state(store, find_run(store, None, line))
     step_id = step_named(name, last.plan.steps)

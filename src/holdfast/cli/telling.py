@@ -15,6 +15,7 @@ from holdfast.errors import UsageError
 from holdfast.model.digest import Digest
 from holdfast.model.handoff import handoff_json
 from holdfast.model.plan import RunId, StepId
+from holdfast.model.text import is_count
 from holdfast.ports import Store
 
 What = Literal["handoff", "context"]
@@ -24,7 +25,7 @@ def print_told(store: Store, state: State, ref: str, what: What, *, as_json: boo
     """Print one of both, of a STEP as it stands or of a STEP@ATTEMPT of the run."""
     name, _, number = ref.partition("@")
     step_id = known_step(state.plan, name)
-    if number and not number.isdigit():
+    if number and not is_count(number):
         raise UsageError(f"'{number}' is no number of an attempt", hint=f"{name}@1")
     if what == "handoff":
         _print_handoff(store, state, step_id, number, as_json=as_json)

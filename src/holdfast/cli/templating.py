@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import click
 
+from holdfast import wire
 from holdfast.cli import templates
 from holdfast.cli.place import json_option, place, place_options
 from holdfast.cli.say import out, out_json
@@ -23,9 +24,10 @@ from holdfast.config.settings import template_folders
 from holdfast.errors import PlanError, StoreError, UsageError
 from holdfast.formats.blanks import Blank, blanks, filled_in
 from holdfast.formats.heading import python_part
-from holdfast.formats.planfile import load_text, read_file
+from holdfast.formats.planfile import Asked, load_text, read_file
 from holdfast.formats.problems import Problems
 from holdfast.formats.reading import Reading
+from holdfast.model.walls import Walls
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -45,7 +47,7 @@ def found(name: str, root: str) -> Found:
         for suffix in _SUFFIXES:
             path = os.path.join(folder, name + suffix)
             if _NAME.match(name) and os.path.isfile(path):
-                content, _ = read_file(path)
+                content, _ = read_file(path, walls=wire.walls_at(root))
                 file = "plan.json" if suffix == ".json" else "plan.yaml"
                 return Found({file: content}, file)
     if name in templates.NAMES:
@@ -138,8 +140,9 @@ def save_as_template(
     if python_part(where.file)[0]:
         hint = "write it with to_yaml() first, then save that file"
         raise UsageError(f"'{where.file}' is Python, and a template is a plan file", hint=hint)
-    content, root = read_file(where.file)
-    _check(content, where.file, root)
+    walls = wire.walls_at(where.root)
+    content, root = read_file(where.file, walls=walls)
+    _check(content, where.file, root, walls)
     suffix = ".json" if where.file.endswith(".json") else ".yaml"
     folder = template_folders(where.root)[0]
     path = os.path.join(folder, name + suffix)
@@ -158,10 +161,10 @@ def save_as_template(
     return 0
 
 
-def _check(content: bytes, file: str, root: str) -> None:
+def _check(content: bytes, file: str, root: str, walls: Walls) -> None:
     """See that it is a plan; that nobody gave its params, or that files are not there, is no fault."""
     try:
-        load_text(content, file, root)
+        load_text(content, file, root, Asked(walls=walls))
     except PlanError as error:
         wrong = tuple(problem for problem in error.problems if problem.code != _NOT_GIVEN)
         if wrong:

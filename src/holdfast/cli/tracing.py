@@ -161,6 +161,7 @@ async def _run(where: Place, plan: Plan, step: Step, rooms: _Rooms, wishes: wire
             given=by_names(step, given),
             env=env,
             files=file_values(step),
+            walls=wire.walls_at(where.root),
         )
         return await executor.run(job)
     finally:

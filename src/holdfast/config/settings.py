@@ -2,8 +2,8 @@
 
 What touches trust (programs to start, providers, people, policies) is taken only from the person's own
 file: a project that was cloned cannot grant itself anything. A project may name tiers, concurrency and
-templates, may lower budgets, and may protect more names from edits. Precedence: flag, `HOLDFAST_*`, person,
-project.
+templates, may lower budgets and limits, and may protect more names from edits. Precedence: flag,
+`HOLDFAST_*`, person, project.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from holdfast.errors import UsageError, outside_fault
 from holdfast.model.policy import Rule
-from holdfast.model.text import first_line
+from holdfast.model.text import first_line, is_count
 
 PROJECT_FILE = "holdfast.toml"
-_MODELS = {"tiers", "aliases", "budgets"}  # read by `providers`
+_MODELS = {"tiers", "aliases", "budgets"}  # read by `providers`; `limits` by `walls`
 _PERSONAL = {
     "run",
     "notify",
@@ -32,8 +32,9 @@ _PERSONAL = {
     "sandbox",
     "templates",
     "edits",
+    "limits",
 } | _MODELS
-_OF_PROJECT = {"run", "resources", "templates", "edits"} | _MODELS
+_OF_PROJECT = {"run", "resources", "templates", "edits", "limits"} | _MODELS
 _MOST = 1_000_000_000_000
 _RULE = ("line", "step", "gate", "effects", "from")  # what a rule may be about
 _WORDS = {
@@ -316,6 +317,6 @@ def _from_env(env: Mapping[str, str]) -> int | None:
     given = env.get("HOLDFAST_JOBS")
     if not given:
         return None
-    if not given.isdigit() or not 1 <= int(given) <= 1024:  # noqa: PLR2004 - as -j
+    if not is_count(given) or not 1 <= int(given) <= 1024:  # noqa: PLR2004 - as -j
         raise UsageError("HOLDFAST_JOBS must be a number from 1 to 1024")
     return int(given)

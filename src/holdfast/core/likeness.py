@@ -2,12 +2,11 @@
 
 Two texts are one if nothing differs but what says nothing: capital letters, punctuation, words like `the` and
 `in`, the `s` of a plural, "sample of the river" for "river sample". Capital letters of a unit say something,
-and so do the `s` of an acronym or of a name inside a sentence, and a sign before a number or between words of
-a formula. Any other word that one of them has and the other
-has not makes two of them, and so does another order: "5 of 7 failed" and "6 of 7 failed",
-"compression is on" and "compression is off", "5 mW" and "5 MW", "wolves eat deer" and "deer eat wolves" are
-two each. So a line may stand twice that a reader would have taken for one; hardly ever does a text stand for
-another that says something else.
+and so do the `s` of an acronym or of a name inside a sentence, a sign before a number or between words of a
+formula, and the brackets of a formula. Any other word that one of them has and the other has not makes two of
+them, and so does another order: "5 of 7 failed" and "6 of 7 failed", "compression is on" and "compression is
+off", "5 mW" and "5 MW", "wolves eat deer" and "deer eat wolves" are two each. So a line may stand twice that
+a reader would have taken for one; hardly ever does a text stand for another that says something else.
 
 The cost of a text does not depend on how many there are. How alike two are that are one is told by a measure
 that is handed in. When a step ended plays no part: the order of the texts is that of the ledger, and a text
@@ -28,6 +27,8 @@ LONG = 1_000  # letters that are compared; of longer texts words are counted
 Alike = Callable[[str, str], float]  # from 0 to 1
 _Kind = Literal["number", "capital", ""]  # a mere number, a word with capital letters, or any other
 
+_BRACKETS = re.compile(r"([()\[\]{}])")
+_COUNTED = re.compile(r"[\w)\]}]\s*(?:[+*/^×÷−=<>≤≥≠]|(?<=\s)-(?=\s))\s*[\w(\[{]")  # a formula
 _COMPARED = re.compile(r"([=!<>]=|[<>=≤≥≠])")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])['\N{RIGHT SINGLE QUOTATION MARK}](?=[^\W\d_])")
 _OWNER = re.compile(r"(?<=\w)['\N{RIGHT SINGLE QUOTATION MARK}]s\b")
@@ -181,7 +182,18 @@ def _key(text: str) -> tuple[str, ...]:
             if words[place] == _OF:  # sample of the river, river sample
                 words[place - 1], words[place + 1] = words[place + 1], words[place - 1]
         words = [word for word in words if word != _OF]
-    return tuple(words or [text])
+    return (*words, *_bracketed(text)) or (text,)
+
+
+def _bracketed(text: str) -> Iterator[str]:
+    """Where the brackets of a formula stand: (a + b) / c, a + b / c. Of any other text they say nothing."""
+    pieces = _BRACKETS.split(text)
+    if len(pieces) == 1 or _COUNTED.search(text) is None:
+        return
+    before = 0
+    for piece, bracket in zip(pieces[::2], pieces[1::2], strict=False):
+        before += len(piece.split())
+        yield f"{bracket}{before}"
 
 
 def _words(text: str) -> list[str]:

@@ -283,8 +283,13 @@ def read_tree(root: str, paths: Iterable[str]) -> tuple[Entry, ...]:
     return tuple(entries[path] for path in sorted(entries))
 
 
-def read_contents(root: str, paths: Iterable[str], limit: int) -> tuple[Content, ...]:
-    """The same files with their content; EditError if they have more than `limit` bytes together."""
+def read_contents(
+    root: str, paths: Iterable[str], limit: int, hint: str | None = None
+) -> tuple[Content, ...]:
+    """The same files with their content; EditError if they have more than `limit` bytes together.
+
+    `hint` says what can be done then.
+    """
     contents = {}
     left = limit
     with outside_world(f"read files in {quoted(root)}"):
@@ -293,7 +298,7 @@ def read_contents(root: str, paths: Iterable[str], limit: int) -> tuple[Content,
             content = b"" if status.st_size > left else b"".join(chunks(descriptor))
             left -= max(status.st_size, len(content))
             if left < 0:
-                raise EditError(f"the files have more than {limit} bytes")
+                raise EditError(f"the files have more than {limit} bytes", hint=hint)
             contents[path] = Content(path, content, bool(status.st_mode & 0o100))
     return tuple(contents[path] for path in sorted(contents))
 

@@ -36,8 +36,6 @@ from holdfast.model.plan import COPIES, GATHER, Step, StepId
 from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome, given_artifact
 from holdfast.process.removal import discard_folder
 
-MOST_LOG = 1 << 20
-
 
 class Bench:
     """Prepares attempts and clears up after them, for one run."""
@@ -96,6 +94,7 @@ class Bench:
             mark="",
             given=by_names(step, given),
             feedback=self._feedback(step.id),
+            walls=self._world.walls,
         )
 
     def job(self, started: AttemptStarted) -> Job:
@@ -129,6 +128,7 @@ class Bench:
             files=file_values(step),
             told=frozenset(map(step.called, read_by(step))) if step.is_told else frozenset(),
             context=self._context(started),
+            walls=world.walls,
         )
 
     def _context(self, started: AttemptStarted) -> str:
@@ -161,13 +161,13 @@ class Bench:
 
         def take(made: Candidate) -> Candidate:
             try:
-                found = copy.changed(world.root, step.produces, world.ignores)
+                found = copy.changed(world.root, step.produces, world.ignores, world.walls)
                 self.taker.check_outputs(step, found.changes)
             except EditError as error:
                 raise AttemptError(str(error), reason="guard_rejected", log=made.log) from error
             files, log = made.files, made.log
             if not step.produces:
-                log = made.content[-MOST_LOG:] + log
+                log = made.content[-world.walls.log :] + log
             elif made.form != "tree":
                 files = (File(step.produces[0], made.content, made.form == "program"),)
             whole = (*files, *found.files)

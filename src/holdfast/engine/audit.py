@@ -203,6 +203,7 @@ def _fences(
         (run, item.step, item.attempt): item.fence
         for run, reading in own.items()
         for item in reading.claimed
+        if (item.step, item.attempt) not in reading.let_go
     }
     yield from _late(store.artifacts(status="accepted", source="generated"), claimed)
     owners: dict[int, tuple[str, str]] = {}

@@ -24,10 +24,10 @@ from holdfast.errors import EditError
 from holdfast.model.changeset import Change
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.glob import parents
+from holdfast.model.walls import WALLS, Walls, moved_by
 from holdfast.ports import File
 from holdfast.process.inside import open_regular
 from holdfast.process.removal import remove_folder
-from holdfast.process.room import MAX_ARTIFACT_BYTES
 
 # A file younger than this could have changed once more without its stamp telling.
 _SETTLED_NS = 100_000_000
@@ -156,7 +156,9 @@ class Copy:
 
     # --- afterwards -----------------------------------------------------------------------------
 
-    def changed(self, root: str, produces: Sequence[str], ignores: Ignores) -> Changed:
+    def changed(
+        self, root: str, produces: Sequence[str], ignores: Ignores, walls: Walls = WALLS
+    ) -> Changed:
         """What the step changed beside what it produces; EditError if that cannot be taken over."""
         self._check_links()
         gone, other = self._compared()
@@ -166,7 +168,8 @@ class Copy:
         removed = [path for path in gone if not _is_at(inside(path), produces)]
         for path in (*mine, *removed):
             self._check_place(path, root)
-        read = read_contents(self.folder, [inside(path) for path in mine], MAX_ARTIFACT_BYTES)
+        paths = [inside(path) for path in mine]
+        read = read_contents(self.folder, paths, walls.artifact, moved_by("artifact"))
         files = tuple(File(*item) for item in read)
         if len(files) != len(mine):
             raise EditError("the files of the step changed while they were being read")

@@ -344,8 +344,8 @@ class Decisions:
     def _written(self, wanted: Wanted) -> Approval:
         """The question as the line has it."""
         request = wanted.approval.request
-        if request.approval in self.book.by_id:
-            return wanted.approval
+        if request.approval in self.book.by_id:  # by now, perhaps, and decided
+            return self.book.by_id[request.approval]
         here = self.state_of(wanted).steps[wanted.step]
         self._store.put(goes_on(wanted.step, wanted.run, here).document)
         self._line.tell(

@@ -46,6 +46,7 @@ from holdfast.model.plan import (
     plan_digest,
     plan_from_json,
 )
+from holdfast.model.walls import WALLS, Walls
 from holdfast.ports import Fragments, Store, given_artifact
 
 MOST_RUNS = 20
@@ -91,6 +92,7 @@ def foresee(
     drives: Callable[[RunId], bool] = lambda _: False,
     alike: Alike = equal,
     unsaid: Sequence[Said] = (),
+    walls: Walls = WALLS,
 ) -> Foreseen:
     """What a run of this plan would do now. The survey must know the versions of tools already.
 
@@ -114,7 +116,7 @@ def foresee(
         if fragments is not None:
             sight.heed(additions, partial(unfit, additions, plan, fragments))
         seen = preview(graph, options, sight, now=now)
-        items = opened(store, plan, seen, unlisted)
+        items = opened(store, plan, seen, unlisted, walls)
         if items:
             added.update({s: origin for s, (origin, _) in items.items() if s not in plan.steps})
             plan = with_steps(plan, {name: step for name, (_, step) in items.items()})

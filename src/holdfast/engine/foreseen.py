@@ -14,11 +14,16 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.event import Reason
 from holdfast.model.items import source_of
 from holdfast.model.plan import Plan, Step, StepId
+from holdfast.model.walls import WALLS, Walls
 from holdfast.ports import Fragments, Store
 
 
 def opened(
-    store: Store, plan: Plan, outlooks: Mapping[StepId, Outlook], unlisted: dict[StepId, str]
+    store: Store,
+    plan: Plan,
+    outlooks: Mapping[StepId, Outlook],
+    unlisted: dict[StepId, str],
+    walls: Walls = WALLS,
 ) -> dict[StepId, tuple[StepId, Step]]:
     """The items of steps whose list would be reused, each with who lists it.
 
@@ -31,7 +36,7 @@ def opened(
         if source is None or artifact is None or outlooks[source].decision != "reuse":
             continue
         try:
-            steps = opened_by(base, plan.steps, store.get, artifact.digest, artifact.form)
+            steps = opened_by(base, plan.steps, store.get, artifact.digest, artifact.form, walls)
         except PlanError as error:
             unlisted[base.id] = words_of(error)
             continue

@@ -19,6 +19,7 @@ from holdfast.model.artifact import Entry, Form, tree_entries
 from holdfast.model.digest import Digest, EncodingError, Json, canonical
 from holdfast.model.items import items_of, key_in, opened, quoted_key, source_of
 from holdfast.model.plan import GATHER, Step, StepId
+from holdfast.model.walls import WALLS, Walls
 from holdfast.ports import Candidate, File, Given, Listed, given_artifact
 
 INDEX = "index.json"
@@ -59,6 +60,7 @@ def opened_by(
     get: Callable[[Digest], bytes],
     digest: Digest,
     form: Form,
+    walls: Walls = WALLS,
 ) -> dict[StepId, Step]:
     """The items of a step, and last itself, as the artifact of the step that lists them has it.
 
@@ -73,7 +75,7 @@ def opened_by(
     try:
         values = listed(str(base.for_each), lambda _: readable(given))
         canonical(values)
-        return opened(base, items_of(base.id, values, base.key))
+        return opened(base, items_of(base.id, values, base.key, walls))
     except AttemptError as error:
         what, _, hint = error.message.partition("\nhint: ")
         raise PlanError((Problem(what, hint=hint, code="P090"),)) from error

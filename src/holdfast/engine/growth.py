@@ -237,6 +237,7 @@ class Growth:
             self._scribe.content,
             listing.digest,
             listing.form,
+            self._world.walls,
         )
 
     def _is_paid(self, item: Step, base: StepId) -> bool:

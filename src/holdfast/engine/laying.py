@@ -16,7 +16,6 @@ from holdfast.model.digest import Json
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Candidate
 from holdfast.process.inside import read_inside
-from holdfast.process.room import MAX_ARTIFACT_BYTES
 
 
 class Laid(NamedTuple):
@@ -89,7 +88,7 @@ class Layer:
 
     def _present(self, path: str) -> Laid:
         try:
-            return Laid(path, *read_inside(self._world.root, path, MAX_ARTIFACT_BYTES))
+            return Laid(path, *read_inside(self._world.root, path, self._world.walls.artifact))
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return Laid(path, None)
 

@@ -361,6 +361,7 @@ class Looker:
                 state.options,
                 world.clock,
                 drives=lambda _: True,  # this engine does
+                walls=world.walls,
             )
         return is_overwritten(state.graph, self._foreseen.outlooks, step.id, paths)
 

@@ -61,6 +61,7 @@ class Reading:
     doubted: tuple[str, ...] = ()  # what speaks against the plan, until it is decided
     left_out: set[str] = field(default_factory=set)
     claimed: list[Claimed] = field(default_factory=list)
+    let_go: set[tuple[str, int]] = field(default_factory=set)  # attempts that kept no claim
     asking: dict[str, _Body] = field(default_factory=dict)  # steps that people may be asked about
     begun_asking: list[_Body] = field(default_factory=list)  # their attempts
     accepted_asking: list[_Body] = field(default_factory=list)
@@ -215,6 +216,7 @@ def _attempt_parked(reading: Reading, body: _Body) -> None:
     if begun is None or begun["attempt"] != body["attempt"]:
         reading.wrong(f"a candidate of step '{body['step']}' is kept that nothing made")
     reading.parked[body["step"]] = reading.begun.pop(body["step"], {})
+    reading.let_go.add((body["step"], body["attempt"]))
     reading.put(body["step"], "waiting", "running")
 
 

@@ -14,6 +14,7 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import Agreed, Recorded
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.model.walls import WALLS, Walls
 from holdfast.ports import ChatModel, Executor, Fragments, Holder, IgnoreRules, Lock, Owner, Store
 
 if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
@@ -65,6 +66,7 @@ class World:
     elsewhere: int = 0  # attempts that may be under way on other machines
     one_by_one: bool = False  # no two steps at once, whatever they do
     resources: Mapping[str, int] = field(default_factory=dict)  # how much there is of some here
+    walls: Walls = WALLS  # how large anything may be here
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0

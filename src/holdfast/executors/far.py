@@ -30,6 +30,7 @@ from holdfast.executors.parcel import (
 )
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Digest, canonical, digest_bytes
+from holdfast.model.walls import WALLS, Walls
 from holdfast.ports import Job, Outcome
 from holdfast.process.inside import SpecialFileError, open_regular
 from holdfast.process.removal import discard_folder
@@ -60,12 +61,14 @@ class Far:
         executor: Callable[[Wish], LocalExecutor],
         get: Get,
         put: Put,
+        walls: Walls = WALLS,
     ) -> None:
         self._place = place
         self._rooms = rooms
         self._executor = executor
         self._get = get
         self._put = put
+        self._walls = walls
         self._roots = Roots(place, get)
 
     async def attempt(self, parcel: bytes, say: Say) -> bytes:
@@ -86,7 +89,7 @@ class Far:
             folder = private_folder(room, "work")
             lay(folder, parcel.files, self._get)
             on_output = say if parcel.listens else None
-            job = parcel.job(self._get, folder, root.place, room, on_output)
+            job = parcel.job(self._get, folder, root.place, room, on_output, self._walls)
             executor = self._executor(parcel.wish)
             packer = Packer(self._put, parcel.secrets)
             if parcel.guarded:

@@ -19,8 +19,9 @@ from holdfast.executors.identity import Basis, has_guards, implied, joined_ident
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard, Step, StepId
+from holdfast.model.walls import Walls, moved_by, size_of
 from holdfast.ports import Candidate, Generator, GuardKind, Job, Outcome
-from holdfast.process.room import MAX_ARTIFACT_BYTES, tail
+from holdfast.process.room import tail
 
 _FULL = 64 * 1024  # bytes; with less than this hardly anything can be written
 _LOST = frozenset({"timed_out", "lost", "call_failed", "limit_reached"})
@@ -70,8 +71,8 @@ class LocalExecutor:
             return crashed(error)
         if candidate is None:
             return None
-        if len(candidate.content) > MAX_ARTIFACT_BYTES:
-            return _too_large(candidate)
+        if len(candidate.content) > job.walls.artifact:
+            return _too_large(candidate, job.walls)
         return Outcome("accepted", "", candidate)
 
     def __contains__(self, step: StepId) -> bool:
@@ -97,7 +98,7 @@ class LocalExecutor:
             raise
         except Exception as error:  # noqa: BLE001 - the boundary
             return crashed(error)
-        outcome = _too_large(candidate) or await self._judge(job, candidate)
+        outcome = _too_large(candidate, job.walls) or await self._judge(job, candidate)
         is_good = outcome.verified or outcome.ended == "asked"
         changed = before.changed(self._judged_by(job)) if is_good else ()
         return _refused(candidate, _bent(job, changed)) if changed else outcome
@@ -242,12 +243,14 @@ def _bent(job: Job, changed: Sequence[str]) -> Verdict:
     )
 
 
-def _too_large(candidate: Candidate) -> Outcome | None:
+def _too_large(candidate: Candidate, walls: Walls) -> Outcome | None:
     size = len(candidate.content)
     if candidate.files:
         size += sum(len(file.content) for file in candidate.files)
-    if size <= MAX_ARTIFACT_BYTES:
+    if size <= walls.artifact:
         return None
-    return Outcome(
-        "failed", "command_failed", feedback="the artifact is larger than 1 GB", log=candidate.log
+    most = size_of(walls.artifact)
+    words = (
+        f"the artifact has {size:,} bytes, and {most} are the most\nhint: {moved_by('artifact')}"
     )
+    return Outcome("failed", "command_failed", feedback=words, log=candidate.log)

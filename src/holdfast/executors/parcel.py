@@ -24,6 +24,7 @@ from holdfast.model.digest import Digest, Json, canonical
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import Step, StepId, fragment_bytes, fragment_steps
 from holdfast.model.secret import holds
+from holdfast.model.walls import WALLS, Walls
 from holdfast.ports import Feedback, Given, Job, given_artifact
 from holdfast.process.inside import open_inside
 
@@ -89,6 +90,7 @@ class Parcel:
         root: str,
         room: str,
         on_output: Callable[[str, bytes], None] | None,
+        walls: Walls = WALLS,
     ) -> Job:
         """The job again, in directories of this machine."""
         return Job(
@@ -117,6 +119,7 @@ class Parcel:
             files=self.from_needs,
             told=frozenset(self.told),
             context=content(self.context, get).decode(),
+            walls=walls,
         )
 
 

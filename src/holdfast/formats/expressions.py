@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar
+from holdfast.formats.nodes import Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, Spot
 from holdfast.formats.reading import Reading, Use
 from holdfast.formats.shapes import Shape, pairs
@@ -21,6 +21,7 @@ from holdfast.model.expression import (
     rendered,
     write,
 )
+from holdfast.model.walls import moved_by, size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +131,10 @@ def _count_characters(text: _Text, value: Json) -> None:
     reading = text.reading
     size = value if isinstance(value, str) else rendered(value)
     reading.expanded += len(size)
-    if reading.expanded > BOUNDS.size:
-        message = f"params fill the plan with more than {BOUNDS.size // (1024 * 1024)} MB"
-        raise reading.problems.fatal("P011", text.spot(0, 0, 1), message)
+    most = reading.walls.plan_size
+    if reading.expanded > most:
+        message = f"params fill the plan with more than {size_of(most)}"
+        raise reading.problems.fatal("P011", text.spot(0, 0, 1), message, moved_by("plan_size"))
 
 
 def _param(text: _Text, part: Reference) -> Json:

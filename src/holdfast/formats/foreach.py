@@ -7,7 +7,7 @@ from collections.abc import Mapping as Table
 from dataclasses import replace
 from typing import cast
 
-from holdfast.errors import EditError, PlanError
+from holdfast.errors import EditError, PlanError, Problem
 from holdfast.formats.expressions import template
 from holdfast.formats.nodes import FORBIDDEN_VALUE, Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, quoted
@@ -18,6 +18,7 @@ from holdfast.model.digest import EncodingError, Json, canonical
 from holdfast.model.expression import Reference, Wrong, fill, is_template, parse
 from holdfast.model.items import folded, items_of, opened
 from holdfast.model.plan import Step, StepId
+from holdfast.model.walls import moved_by
 
 _FILES: dict[str, Key] = {
     "files": Key(
@@ -169,6 +170,7 @@ def unfolded(
     if not any(step.for_each is not None and step.template is None for step in steps.values()):
         return dict(steps)
     found: dict[StepId, Step] = {}
+    count = 0
     for step_id, step in steps.items():
         if step.for_each is None or step.template is not None:
             found[step_id] = step
@@ -181,14 +183,27 @@ def unfolded(
         try:
             values = _values(reading, base, known, find)
             canonical(values)
-            found |= opened(base, items_of(step_id, values, step.key))
+            items = items_of(step_id, values, step.key, reading.walls)
+            count += len(items)
+            _check_count(reading, count)
+            found |= opened(base, items)
         except PlanError as error:
             for problem in error.problems:
                 reading.problems.add(problem.code, known.node, problem.message, problem.hint)
         except EncodingError as error:
             reading.problems.add("P091", known.node, f"the items of '{step_id}': {error.message}")
+        if count > reading.walls.plan_items:  # and no list after this one is opened
+            break
     reading.problems.stop()
     return found
+
+
+def _check_count(reading: Reading, count: int) -> None:
+    """Refuse the list that makes a small file a plan that nobody can hold."""
+    most = reading.walls.plan_items
+    if count > most:
+        message = f"the lists of the plan have {count:,} items so far, and {most:,} are the most"
+        raise PlanError((Problem(message, hint=moved_by("plan_items"), code="P011"),))
 
 
 def _values(reading: Reading, base: Step, listed: Listed, find: Find | None) -> Json:

@@ -9,7 +9,15 @@ from pathlib import Path
 import yaml
 
 from holdfast.errors import PlanError
-from holdfast.formats.nodes import BOUNDS, FASTEST, ParserEvent, as_yaml, decode, reads_as_text
+from holdfast.formats.nodes import (
+    BOUNDS,
+    FASTEST,
+    Bounds,
+    ParserEvent,
+    as_yaml,
+    decode,
+    reads_as_text,
+)
 from holdfast.formats.problems import Problems
 from holdfast.model.expression import OPEN
 
@@ -18,13 +26,13 @@ _NAMES = frozenset({"name", "graph_id"})  # of a plan, of an execution graph
 _CHECK_EVERY = 2047
 
 
-def plan_name(path: str) -> str | None:
+def plan_name(path: str, bounds: Bounds = BOUNDS) -> str | None:
     """The name that a load would give the line; None if only a load can tell, or say what is wrong."""
     if python_part(path)[0]:
         return None
     try:
         with Path(path).open("rb") as stream:
-            text = decode(stream.read(BOUNDS.size + 1), Problems(path), BOUNDS)
+            text = decode(stream.read(bounds.size + 1), Problems(path), bounds)
         events = FASTEST((as_yaml(text) if path.endswith(".json") else text).encode())
         found = _under(_NAMES, events.get_event)
     except (OSError, PlanError, yaml.YAMLError, ValueError, RecursionError, MemoryError):

@@ -23,6 +23,7 @@ import yaml
 
 from holdfast.errors import PlanError
 from holdfast.formats.problems import NOWHERE, Place, Problems, quoted
+from holdfast.model.walls import WALLS, Walls, moved_by, size_of
 
 Plain = None | bool | int | float | str
 
@@ -52,16 +53,21 @@ Node = Scalar | Listing | Mapping
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a file may cost."""
+    """What a file may cost: the walls that a person can move, and what follows from no wish."""
 
-    size: int = 16 * 1024 * 1024
-    depth: int = 64
-    aliases: int = 100
+    size: int = WALLS.plan_size
+    depth: int = WALLS.plan_depth
+    aliases: int = WALLS.plan_aliases
     expanded: int = 2_000_000
-    entries: int = 1_000_000
+    entries: int = WALLS.plan_steps
     seconds: float = 1.5
     seconds_per_entry: float = 0.0002
     digits: int = 4300
+
+    @classmethod
+    def of(cls, walls: Walls) -> Bounds:
+        """The bounds of a file that is read within these walls."""
+        return cls(walls.plan_size, walls.plan_depth, walls.plan_aliases, entries=walls.plan_steps)
 
 
 BOUNDS = Bounds()
@@ -88,6 +94,7 @@ _PAIR = re.compile(
     r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
 )
 _SURROGATE = b"\xed\xa0"
+_MARK = b"\xef\xbb\xbf"  # of the byte order
 _CHECK_EVERY = 2047
 
 
@@ -153,7 +160,8 @@ def read(
     """The one document in the content; raises PlanError and nothing else."""
     text = decode(content, problems, bounds)
     try:
-        events = loader(as_yaml(text).encode() if strict_json else text.encode())
+        plain = content.removeprefix(_MARK)  # a large file is not spelled a third time
+        events = loader(as_yaml(text).encode() if strict_json else plain)
         node = _Reader(events, problems, bounds, clock).read()
     except yaml.YAMLError as error:
         if strict_json:
@@ -178,8 +186,7 @@ def reads_as_text(text: str) -> bool:
 
 def decode(content: bytes, problems: Problems, bounds: Bounds) -> str:
     if len(content) > bounds.size:
-        message = f"the file is larger than {bounds.size // (1024 * 1024)} MB"
-        raise problems.fatal("P011", NOWHERE, message)
+        raise too_large(problems, bounds.size)
     if content[:2] in {b"\xff\xfe", b"\xfe\xff"} or (b"\0" in content[:4] and len(content) > 1):
         hint = "save it as UTF-8"
         raise problems.fatal("P013", Place(1, 1), "the file is UTF-16 or UTF-32, not UTF-8", hint)
@@ -187,7 +194,7 @@ def decode(content: bytes, problems: Problems, bounds: Bounds) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # The decoder counts from behind the byte order mark.
-        start = error.start + (3 if content.startswith(b"\xef\xbb\xbf") else 0)
+        start = error.start + (len(_MARK) if content.startswith(_MARK) else 0)
         surrogate = content[start : start + 2] >= _SURROGATE and content[start] == _SURROGATE[0]
         what = "a lone surrogate" if surrogate else f"the byte 0x{content[start]:02x}"
         before = content[:start].decode("utf-8-sig")
@@ -196,6 +203,13 @@ def decode(content: bytes, problems: Problems, bounds: Bounds) -> str:
     if any(item in content for item in _BREAKS):
         _refuse_character(text, problems)
     return text
+
+
+def too_large(problems: Problems, most: int, found: int = 0) -> PlanError:
+    """A file of more bytes than a plan may have; `found` is how many it has, if that is known."""
+    has = f"has {found:,} bytes and " if found else ""
+    message = f"the file {has}is larger than {size_of(most)}"
+    return problems.fatal("P011", NOWHERE, message, moved_by("plan_size"))
 
 
 def _refuse_character(text: str, problems: Problems) -> None:
@@ -375,7 +389,7 @@ class _Reader:
         if not self.count & _CHECK_EVERY:
             self.check_time(event)
         if len(self.stack) >= self.bounds.depth:
-            raise self.fail("P019", event, f"the nesting is deeper than {self.bounds.depth}")
+            raise self.too_deep(event)
         self.stack.append(_Open(event, self.count, is_mapping))
 
     def close(self) -> None:
@@ -406,13 +420,14 @@ class _Reader:
             raise self.fail("P018", event, f"the alias {quoted(name)} {what}")
         self.aliases += 1
         if self.aliases > self.bounds.aliases:
-            raise self.fail("P018", event, f"there are more than {self.bounds.aliases} aliases")
+            message = f"there are more than {self.bounds.aliases:,} aliases"
+            raise self.fail("P018", event, message, moved_by("plan_aliases"))
         self.count += kept.weight
         if self.count > self.bounds.expanded:
             message = f"the aliases expand to more than {self.bounds.expanded:,} values"
             raise self.fail("P018", event, message)
         if len(self.stack) + kept.height > self.bounds.depth:
-            raise self.fail("P019", event, f"the nesting is deeper than {self.bounds.depth}")
+            raise self.too_deep(event)
         if self.stack and self.stack[-1].height <= kept.height:
             self.stack[-1].height = kept.height + 1
         node = kept.node
@@ -440,7 +455,7 @@ class _Reader:
             self.entries += 1
             if self.entries > self.bounds.entries:
                 message = f"there are more than {self.bounds.entries:,} steps"
-                raise self.problems.fatal("P011", node, message)
+                raise self.problems.fatal("P011", node, message, moved_by("plan_steps"))
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
             hint = "put it in quotes" if isinstance(node, Scalar) else ""
             self.problems.add("P022", node, "a key must be text", hint)
@@ -450,6 +465,10 @@ class _Reader:
             what = f"the key {quoted(node.value)} stands twice, first in line {first[0].line}"
             self.problems.add("P016", node, what, "keep one of them")
         return node
+
+    def too_deep(self, event: ParserEvent) -> PlanError:
+        message = f"the nesting is deeper than {self.bounds.depth}"
+        return self.fail("P019", event, message, moved_by("plan_depth"))
 
     def check_time(self, event: ParserEvent) -> None:
         allowed = self.bounds.seconds + self.entries * self.bounds.seconds_per_entry

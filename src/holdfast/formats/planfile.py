@@ -18,7 +18,7 @@ from holdfast.formats.foreach import going_on, unfolded
 from holdfast.formats.foreign import EXCUSED, excuse, translated
 from holdfast.formats.grammar import PLAN
 from holdfast.formats.graph import GRAPH, graph_plan, is_graph
-from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
+from holdfast.formats.nodes import Bounds, Mapping, Node, Scalar, read, too_large
 from holdfast.formats.onestep import step_of
 from holdfast.formats.params import read_params
 from holdfast.formats.premises import check_premises, taken
@@ -27,11 +27,12 @@ from holdfast.formats.problems import NOWHERE, Problems, folded, in_order, quote
 from holdfast.formats.reading import Check, Find, Named, Reading, kind_of
 from holdfast.formats.records import record
 from holdfast.formats.strangers import refuse_stranger, refuse_unknown
-from holdfast.formats.subplans import DEEPEST, MOST_STEPS, inlined
+from holdfast.formats.subplans import DEEPEST, inlined
 from holdfast.formats.wiring import Wired, check_wiring, wired_of
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
 from holdfast.model.plan import STEP_ID, Limits, Plan, Step, StepId
+from holdfast.model.walls import WALLS, Walls, moved_by
 
 MOST_NAMED = 6  # files of a circle
 _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
@@ -60,6 +61,7 @@ class Asked:
         False  # params that the plan does not have were meant for one whose place it takes
     )
     taken: list[int] = field(default_factory=lambda: [0])  # steps of all files so far
+    walls: Walls = WALLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def load_plan(
     held: Callable[[str], bool] | None = None,
     own: Own | None = None,
     models: Named | None = None,
+    walls: Walls = WALLS,
 ) -> Loaded:
     """Load a plan file, YAML or JSON; raises PlanError with everything that is wrong with it.
 
@@ -94,11 +97,12 @@ def load_plan(
     and its value why it can never judge; `held` says whether anybody holds the name of an approver,
     `own` gives the agents that the person knows, `models` whom it can ask, and by which names.
     """
-    content, root = read_file(path)
-    return load_text(content, path, root, Asked(name, params or {}, find, check, held, own, models))
+    content, root = read_file(path, walls=walls)
+    asked = Asked(name, params or {}, find, check, held, own, models, walls=walls)
+    return load_text(content, path, root, asked)
 
 
-def read_file(path: str, named: str = "") -> tuple[bytes, str]:
+def read_file(path: str, named: str = "", walls: Walls = WALLS) -> tuple[bytes, str]:
     """The bytes of a plan file, and its directory; `named` is what problems call it, if not by its path."""
     named = named or path
     problems = Problems(named)
@@ -109,7 +113,9 @@ def read_file(path: str, named: str = "") -> tuple[bytes, str]:
         if not file.is_file():
             raise problems.fatal("P010", NOWHERE, f"{quoted(named)} is not a regular file")
         with file.open("rb") as stream:
-            content = stream.read(BOUNDS.size + 1)
+            content = stream.read(walls.plan_size + 1)
+            if len(content) > walls.plan_size:
+                raise too_large(problems, walls.plan_size, os.fstat(stream.fileno()).st_size)
         root = str(file.resolve().parent)
     except OSError as error:
         if (fault := outside_fault(error)) is not None:
@@ -150,12 +156,13 @@ def _collector_paused() -> Iterator[None]:
 def _plan(
     content: bytes, file: str, root: Path, asked: Asked, problems: Problems
 ) -> tuple[Plan, str]:
-    tree = read(content, problems, strict_json=file.endswith(".json"))
+    bounds = Bounds.of(asked.walls)
+    tree = read(content, problems, strict_json=file.endswith(".json"), bounds=bounds)
     if not isinstance(tree, Mapping):
         message = f"a plan is a mapping with 'steps', not {kind_of(tree)}"
         raise problems.fatal("P032", tree, message)
     reading = Reading(problems, root, source=content, check=asked.check, models=asked.models)
-    reading.prompts = asked.prompts
+    reading.prompts, reading.walls = asked.prompts, asked.walls
     refuse_stranger(problems, tree)
     if is_graph(tree):
         contracts = Contracts(reading, own=asked.own, foreign=True)
@@ -193,7 +200,7 @@ def _plan(
     if foreign is not None:
         excuse(problems)
     problems.stop()
-    steps = unfolded(reading, going_on(steps), reading.lists, asked.find)
+    steps = _counted(reading, unfolded(reading, going_on(steps), reading.lists, asked.find))
     plan = Plan(
         name=_line_name(asked.name or str(given.get("name", "")) or Path(file).stem, problems),
         steps=steps,
@@ -217,7 +224,7 @@ def _plan(
 
 def _prepared(root: Path, asked: Asked, before: tuple[str, ...], path: str) -> tuple[Plan, str]:
     """The plan that is to take the place of another; PlanError if it cannot be read."""
-    content, _ = read_file(str(root / path), path)
+    content, _ = read_file(str(root / path), path, asked.walls)
     own = replace(asked, before=before, spare=True, taken=[0])
     return _plan(content, path, root, own, Problems(path))
 
@@ -249,19 +256,29 @@ def _other(
         way = " → ".join((*inside[-MOST_NAMED:], name))
         message = f"plan files use each other: {way}"
         raise problems.fatal("P096", NOWHERE, message, "let one of them go without the other")
-    content, _ = read_file(str(root / path), path)
+    content, _ = read_file(str(root / path), path, asked.walls)
     inner = replace(asked, name=None, params=params, inside=inside)
     plan, foreign = _plan(content, path, root, inner, problems)
     taken_over.append(plan)
     asked.taken[0] += len(plan.steps)
-    if asked.taken[0] > MOST_STEPS:
-        raise problems.fatal("P096", NOWHERE, f"all plans have more than {MOST_STEPS:,} steps")
+    if asked.taken[0] > asked.walls.plan_steps:
+        message = f"all plans have more than {asked.walls.plan_steps:,} steps"
+        raise problems.fatal("P096", NOWHERE, message, moved_by("plan_steps"))
     if foreign or plan.contracts or plan.voices:
         message = "its agents would hold for its own steps alone"
         raise problems.fatal("P095", NOWHERE, message, "say 'agents' in the outer plan")
     if plan.limits != Limits():
         problems.warn("P903", NOWHERE, "its limits say nothing: those of the outer plan hold")
     return plan, in_order(problems.warnings)
+
+
+def _counted(reading: Reading, steps: dict[StepId, Step]) -> dict[StepId, Step]:
+    """The steps, with those of lists and of other plans, if they are not too many."""
+    most = reading.walls.plan_steps
+    if len(steps) > most:
+        message = f"the plan has {len(steps):,} steps, and {most:,} are the most"
+        raise reading.problems.fatal("P011", NOWHERE, message, moved_by("plan_steps"))
+    return steps
 
 
 def _check_approvers(reading: Reading, asked: Asked) -> None:

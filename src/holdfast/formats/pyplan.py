@@ -43,7 +43,7 @@ class PlanObject(Protocol):
 def load_python(path: str, asked: Asked) -> Loaded:
     """The plan of a Python file; PlanError with the file and the line if it cannot be loaded."""
     file, name = python_part(path)
-    _, root = read_file(file)
+    _, root = read_file(file, walls=asked.walls)
     with _ALONE, _importing(root):
         found = _chosen(_module(file), file, name)
         made = _made(found, asked.params, file)

@@ -13,6 +13,7 @@ from holdfast.formats.problems import Placed, Problems, Spot, quoted
 from holdfast.model.digest import Json
 from holdfast.model.expression import Reference
 from holdfast.model.provider import Known
+from holdfast.model.walls import WALLS, Walls
 from holdfast.ports import Flaw
 
 _BREAK = re.compile(r"\r\n|\n|\r")
@@ -80,6 +81,7 @@ class Reading:
     lacking: set[str] = field(default_factory=set)  # libraries that are not there, time that is up
     seconds: float = 0.0  # spent on checks
     prompts: str = ""  # a file with the prompts of a foreign workflow, if it was named
+    walls: Walls = WALLS
     approvers: list[tuple[str, Placed]] = field(default_factory=list)  # names that people must hold
     has_items: bool = False  # the step being read runs once for each item
     from_step: Use | None = None  # where its items come from, if that is a step

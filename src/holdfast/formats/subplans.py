@@ -26,7 +26,6 @@ from holdfast.model.plan import GATHER, STEP_ID, Need, Plan, Step, StepId
 
 PLAN_USES = "plan"
 DEEPEST = 20  # files inside each other
-MOST_STEPS = 100_000  # of all of them together
 _MAY_HAVE = frozenset(
     {"uses", "run", "with", "needs", "description", "when", "optional", *STEP_PREMISES}
 )

@@ -11,10 +11,10 @@ from holdfast.errors import AttemptError, EditError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Json
 from holdfast.model.handoff import MOST_TOLD
+from holdfast.model.walls import WALLS, Walls, moved_by
 from holdfast.ports import Candidate, Feedback, File, Job
 from holdfast.process.gitplaces import own_objects
 from holdfast.process.room import (
-    MAX_ARTIFACT_BYTES,
     clean_environment,
     file_name,
     private_folder,
@@ -92,14 +92,15 @@ def prompt_text(prompt: Json, feedback: Sequence[Feedback] = ()) -> str:
     return "\n".join(shown)
 
 
-def collect(folder: str, produces: Sequence[str], limit: int = MAX_ARTIFACT_BYTES) -> Candidate:
+def collect(folder: str, produces: Sequence[str], walls: Walls = WALLS) -> Candidate:
     """Read what a step made at its paths; one file is its bytes, anything else several files.
 
     A path with no file, a link or a special file is a rejection (`guard_rejected`): the step ended
     well but did not make what it promised.
     """
     try:
-        found = tree.read_contents(folder, [os.path.normpath(path) for path in produces], limit)
+        paths = [os.path.normpath(path) for path in produces]
+        found = tree.read_contents(folder, paths, walls.artifact, moved_by("artifact"))
     except EditError as error:
         raise AttemptError(str(error), reason="guard_rejected") from error
     missing = [path for path in produces if not _is_made(path, found)]

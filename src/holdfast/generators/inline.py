@@ -174,7 +174,7 @@ def _put(path: str, given: Given) -> str:
 
 def _candidate(job: Job, result: object) -> Candidate:
     if job.step.produces:
-        return collect(job.folder, job.step.produces)
+        return collect(job.folder, job.step.produces, job.walls)
     return Candidate("bytes", encoded(result))
 
 

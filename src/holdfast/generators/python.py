@@ -21,9 +21,9 @@ from holdfast.generators.imports import Imports
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
+from holdfast.model.walls import WALLS, Walls, moved_by
 from holdfast.ports import Candidate, Job
 from holdfast.process.room import (
-    MAX_ARTIFACT_BYTES,
     file_name,
     private_folder,
     put_given,
@@ -32,8 +32,6 @@ from holdfast.process.room import (
 from holdfast.process.run import Child, Sandbox, probe, probe_whole
 from holdfast.process.terms import Terms
 from holdfast.process.tree import MARK
-
-LOG_BYTES = 1 << 20
 
 _ANSWERED = frozenset({"done", "failed"})
 _CALLED = _ANSWERED | {"begun"}
@@ -62,6 +60,7 @@ class Call:
     needs: tuple[tuple[str, Form, str], ...] = ()
     subject: tuple[Form, str] | None = None
     timeout: float | None = None
+    walls: Walls = WALLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +97,18 @@ class Pool:
                 said = await self._ask(call, folder)
         except TimeoutError:
             message = f"'{call.target}' did not end within {call.timeout} s"
-            return Answer("timed_out", message=message, log=_log(folder))
+            return Answer("timed_out", message=message, log=_log(folder, call.walls))
         if said is None:
             message = f"the process of '{call.target}' ended before it answered"
-            return Answer("lost", message=message, log=_log(folder))
+            return Answer("lost", message=message, log=_log(folder, call.walls))
         if said["state"] == "done":
             try:
-                return Answer("done", _content(folder), log=_log(folder))
+                return Answer("done", _content(folder, call.walls), log=_log(folder, call.walls))
             except EditError as error:
-                return Answer("failed", message=f"its answer: {error}", log=_log(folder))
-        return Answer("failed", message=str(said.get("message", "")), log=_log(folder))
+                return Answer(
+                    "failed", message=f"its answer: {error}", log=_log(folder, call.walls)
+                )
+        return Answer("failed", message=str(said.get("message", "")), log=_log(folder, call.walls))
 
     async def judge(
         self,
@@ -207,6 +208,7 @@ class PythonGenerator:
                 for need, given in job.given.items()
             ),
             timeout=job.step.timeout,
+            walls=job.walls,
         )
         try:
             answer = await self._pool.call(call)
@@ -243,7 +245,7 @@ def _candidate(job: Job, answer: Answer) -> Candidate:
     try:
         added, told = fragments(job.room), handoff(job.room)
         if job.step.produces:
-            candidate = collect(job.folder, job.step.produces)
+            candidate = collect(job.folder, job.step.produces, job.walls)
         else:
             candidate = Candidate("bytes", answer.result)
     except AttemptError as error:
@@ -308,16 +310,16 @@ def _request(call: Call, folder: str) -> bytes:
     return json.dumps(request, default=dict).encode()
 
 
-def _content(folder: str) -> bytes:
+def _content(folder: str, walls: Walls) -> bytes:
     """The answer of a call; EditError if it is no file, or too large: the function may have put it there."""
     room, name = os.path.split(folder)
-    found = tree.read_contents(room, [f"{name}/result"], MAX_ARTIFACT_BYTES)
+    found = tree.read_contents(room, [f"{name}/result"], walls.artifact, moved_by("artifact"))
     if not found:
         raise EditError("there is none")
     return found[0].content
 
 
-def _log(folder: str) -> bytes:
+def _log(folder: str, walls: Walls) -> bytes:
     """The end of what was printed; nothing, if the function put something else in its place."""
     room, name = os.path.split(folder)
     with suppress(EditError, OSError), tree.opened(tree.open_root(room)) as top:
@@ -325,6 +327,6 @@ def _log(folder: str) -> bytes:
             descriptor = tree.open_file(here, "log", "log")
         if descriptor is not None:
             with open(descriptor, "rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
+                file.seek(max(0, file.seek(0, os.SEEK_END) - walls.log))
                 return file.read()
     return b""

@@ -12,12 +12,13 @@ from holdfast.generators.contract import collect, fragments, handoff, lay_out
 from holdfast.generators.identity import shell_identity
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
+from holdfast.model.walls import WALLS, moved_by, size_of
 from holdfast.ports import Candidate, File, Job
-from holdfast.process.room import MAX_ARTIFACT_BYTES, tail
+from holdfast.process.room import tail
 from holdfast.process.run import Command, Completed, Slots, run
 from holdfast.process.terms import Terms
 
-LOG_BYTES = 1 << 20
+_SLACK = 1 << 20  # bytes beyond what is kept before the rest is dropped
 _SIGNALLED = 128  # exit codes above it are signals, as shells count
 
 
@@ -46,7 +47,7 @@ class ShellGenerator:
 
     async def generate(self, job: Job) -> Candidate:
         step = job.step
-        log = Log(job.on_output)
+        log = Log(job.on_output, job.walls.log)
         try:
             env = lay_out(job, self._engine)
             terms = self._terms
@@ -56,7 +57,8 @@ class ShellGenerator:
                 env=env,
                 timeout=step.timeout,
                 mark=job.mark,
-                keep=MAX_ARTIFACT_BYTES,
+                keep=job.walls.artifact,
+                keep_err=job.walls.log,
                 sandbox=None
                 if terms is None
                 else terms.sandbox_for(job.root, job.folder, job.room, env["PATH"]),
@@ -65,9 +67,9 @@ class ShellGenerator:
         except ProcessError as error:
             raise AttemptError(str(error), reason="command_failed", log=log.content()) from error
         both = log.content()
-        _check(completed, step, both)
+        _check(completed, job, both)
         if not step.produces:
-            candidate = Candidate("bytes", completed.stdout, log=completed.stderr[-LOG_BYTES:])
+            candidate = Candidate("bytes", completed.stdout, log=completed.stderr[-job.walls.log :])
         else:
             candidate = collected(job, both)
         added, told = _added(job, both)
@@ -83,25 +85,28 @@ class ShellGenerator:
 class Log:
     """The end of both streams in the order they came, passed on to whoever listens."""
 
-    def __init__(self, listener: Callable[[str, bytes], None] | None) -> None:
+    def __init__(
+        self, listener: Callable[[str, bytes], None] | None, most: int = WALLS.log
+    ) -> None:
         self._listener = listener
+        self._most = most
         self._kept = bytearray()
 
     def add(self, stream: str, chunk: bytes) -> None:
         self._kept += chunk
-        if len(self._kept) > 2 * LOG_BYTES:
-            del self._kept[:-LOG_BYTES]
+        if len(self._kept) > self._most + max(_SLACK, self._most // 4):
+            del self._kept[: -self._most]
         if self._listener is not None:
             self._listener(stream, chunk)
 
     def content(self) -> bytes:
-        return bytes(self._kept[-LOG_BYTES:])
+        return bytes(self._kept[-self._most :])
 
 
 def collected(job: Job, log: bytes) -> Candidate:
     """What a step made at its paths, with its log; AttemptError if it made something else."""
     try:
-        return replace(collect(job.folder, job.step.produces), log=log)
+        return replace(collect(job.folder, job.step.produces, job.walls), log=log)
     except AttemptError as error:
         raise AttemptError(error.message, reason=error.reason, log=log) from error
 
@@ -113,8 +118,9 @@ def _added(job: Job, log: bytes) -> tuple[tuple[File, ...], bytes]:
         raise AttemptError(error.message, reason=error.reason, log=log) from error
 
 
-def _check(completed: Completed, step: Step, log: bytes) -> None:
+def _check(completed: Completed, job: Job, log: bytes) -> None:
     """Raise unless the command ended with exit code 0."""
+    step = job.step
     name = step.run[0] if step.run else step.shell
     what, reason = f"'{name}' cannot be executed", "command_failed"
     match completed.ended:
@@ -143,7 +149,8 @@ def _check(completed: Completed, step: Step, log: bytes) -> None:
         case "timed_out":
             what, reason = f"'{name}' did not end within {step.timeout} s", "timed_out"
         case "overflow":
-            what = f"'{name}' wrote more than 1 GB to stdout"
+            most = size_of(job.walls.artifact)
+            what = f"'{name}' wrote more than {most} to stdout; {moved_by('artifact')}"
             reason = "lost" if step.done_once else reason
         case "not_found":
             where = "" if "/" in name else " on PATH"

@@ -15,7 +15,6 @@ from holdfast.model.digest import Json
 from holdfast.model.plan import Guard, StepId
 from holdfast.ports import Candidate, Job
 from holdfast.process.inside import read_inside
-from holdfast.process.room import MAX_ARTIFACT_BYTES
 
 _WITH = "with."
 _MOST_SHOWN = 5
@@ -71,7 +70,7 @@ class CitesGuard:
         try:
             paths = self._find(job.folder, name)
             found: list[tuple[str, str | bytes]] = [
-                (path, read_inside(job.folder, path, MAX_ARTIFACT_BYTES).content) for path in paths
+                (path, read_inside(job.folder, path, job.walls.artifact).content) for path in paths
             ]
         except (EditError, OSError) as error:
             raise GuardBroken(f"'{name_of(guard)}' cannot look in its source: {error}") from error

@@ -24,9 +24,9 @@ from holdfast.guards.schemaparts import TYPES, Placed, parts
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
+from holdfast.model.walls import WALLS
 from holdfast.ports import Candidate, Flaw, Job
 from holdfast.process.inside import read_inside
-from holdfast.process.room import MAX_ARTIFACT_BYTES
 
 MAX_ERRORS = 20
 
@@ -62,7 +62,7 @@ def _schema(guard: Guard, root: str) -> Mapping[str, Json] | bool:
     config = guard.config
     if isinstance(config, str):
         try:
-            config = parse_json(read_inside(root, config, MAX_ARTIFACT_BYTES).content)
+            config = parse_json(read_inside(root, config, WALLS.artifact).content)
         except (EditError, OSError) as error:
             raise GuardBroken(f"the schema file '{config}' cannot be read: {error}") from error
         except ValueError as error:

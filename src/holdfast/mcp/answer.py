@@ -13,6 +13,7 @@ from holdfast.cli.report import error_json
 from holdfast.cli.say import plain
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.digest import Json
+from holdfast.model.text import is_count
 
 MOST_TEXT = 6_000  # characters: about 1,500 tokens
 MOST_ROWS = 40  # entries of a list that one answer holds
@@ -122,7 +123,7 @@ def offset(cursor: str | None) -> int:
     """Where a cursor points to; UsageError if it is none of ours."""
     if cursor is None:
         return 0
-    if not cursor.isdigit() or len(cursor) > 12:  # noqa: PLR2004 - more than any list has
+    if not is_count(cursor):
         raise UsageError(f"'{cursor:.40}' is no cursor", hint="give one that an answer had")
     return int(cursor)
 

@@ -34,8 +34,8 @@ from holdfast.model.expression import (
 from holdfast.model.glob import literal
 from holdfast.model.plan import ANY_ID, GATHER, LONGEST_ID, Input, Need, Step, StepId
 from holdfast.model.text import one_line
+from holdfast.model.walls import WALLS, Walls, moved_by
 
-MOST_ITEMS = 20_000  # of one step
 MOST_CHARACTERS = 256 * 1024 * 1024  # that items may be filled in with, for one step
 
 _ODD = re.compile(r"[^A-Za-z0-9_.\-@+=,~]|\A\.")
@@ -135,15 +135,16 @@ def as_id(given: str) -> StepId:
 # --- items ---------------------------------------------------------------------------------------------
 
 
-def items_of(base: StepId, values: Json, key: str) -> list[Item]:
+def items_of(base: StepId, values: Json, key: str, walls: Walls = WALLS) -> list[Item]:
     """The items of a list, each with its key; PlanError names the first that cannot be told apart."""
     if not isinstance(values, list | tuple):
         raise _refused("P090", f"'for_each' of '{base}' is {_kind(values)}, not a list")
-    if len(values) > MOST_ITEMS:
+    if len(values) > walls.items:
         message = (
-            f"'for_each' of '{base}' has {len(values):,} items, and {MOST_ITEMS:,} are the most"
+            f"'for_each' of '{base}' has {len(values):,} items, and {walls.items:,} are the most"
         )
-        raise _refused("P092", message, "let one item stand for several, or take several steps")
+        hint = f"let one item stand for several, or take several steps; {moved_by('items')}"
+        raise _refused("P092", message, hint)
     name = _Bound(key) if key else None
     found: dict[str, int] = {}
     items = []

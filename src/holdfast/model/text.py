@@ -14,6 +14,7 @@ _UNSAFE: Final = re.compile(
 )
 _BREAKS: Final = re.compile("[\t\n]")
 ELLIPSIS: Final = "…"
+_MOST_DIGITS: Final = 12
 
 
 def clean(text: str) -> str:
@@ -50,6 +51,11 @@ def one_line(text: str) -> str:
 
 def _spelled(found: re.Match[str]) -> str:
     return f"\\u{{{ord(found.group()):x}}}"
+
+
+def is_count(text: str) -> bool:
+    """Whether a word is a number that one can count to: plain digits, and not too many of them."""
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def first_line(text: str) -> str:

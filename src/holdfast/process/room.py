@@ -21,7 +21,6 @@ from holdfast.ports import Given
 from holdfast.process.inside import open_inside
 
 TAIL_BYTES = 8 * 1024
-MAX_ARTIFACT_BYTES = 1_000_000_000
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

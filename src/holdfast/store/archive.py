@@ -42,6 +42,7 @@ from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Recorded, RunStarted
 from holdfast.model.line import RunImported
 from holdfast.model.plan import RunId
+from holdfast.model.text import is_count
 from holdfast.model.version import VERSION
 from holdfast.ports import RunRow, Store
 from holdfast.store.allowance import Allowance, Bounded, TooMuchError, allowance
@@ -393,7 +394,7 @@ def _no_export(path: str) -> UsageError:
 def _check_schema(path: str, schema: Json) -> None:
     text = schema if isinstance(schema, str) else ""
     number = text.removeprefix(FORMAT)
-    if not text.startswith(FORMAT) or not number.isdigit():
+    if not text.startswith(FORMAT) or not is_count(number):
         raise _no_export(path)
     if int(number) != NUMBER:
         raise UsageError(

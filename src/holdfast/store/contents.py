@@ -21,8 +21,10 @@ from holdfast.store.rows import PLACE, raw
 from holdfast.store.tables import Cursor, Row, Tables, Value
 
 _INSERT = "INSERT INTO blob(digest, content, at) VALUES(?, ?, unixepoch()) ON CONFLICT"
-INSERT = f"{_INSERT} DO NOTHING"
 INSERT_AGAIN = f"{_INSERT}(digest) DO UPDATE SET content = excluded.content, at = excluded.at"
+INSERT = (
+    f"{INSERT_AGAIN} WHERE blob.at <= excluded.at - {FRESH}"  # what is named again is young again
+)
 
 _AT_ONCE = 500  # digests in one question
 _AT = (

@@ -33,6 +33,7 @@ from holdfast.errors import (
     StoreError,
     UsageError,
 )
+from holdfast.store.aside import say_aside
 from holdfast.store.blobs import sync_directory
 from holdfast.store.fixed import fixed_name, mark_of, why_fixed
 from holdfast.store.log import (
@@ -457,7 +458,8 @@ class _Patience:
             return False
         if waited * 1000 >= _TELL_MS and not self._told:
             self._told = True
-            self._say(f"waiting: another process has the database '{self._path}' locked")
+            text = f"waiting: another process has the database '{self._path}' locked"
+            say_aside(self._say, text)
         long = min(_LONGEST_NAP, 0.001 * 2 ** min(tries, 10))
         nap = _short_nap() if waited < _SHORTLY else long  # at first nobody is to be always late
         time.sleep(max(0.0, min(nap, self._most - waited)))

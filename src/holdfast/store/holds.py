@@ -148,7 +148,10 @@ class Holds:
             raise driven(run)
 
     def bury(self, holder: Holder) -> bool:
-        """Remove a holder if its heart did not move, and see to it that it can write no more."""
+        """Remove a holder if its heart did not move, and see to it that it can write no more.
+
+        An engine that holds several lines is dead on all of them, also on those it came to since.
+        """
 
         def work(cursor: Cursor) -> bool:
             engine = holder.owner.engine
@@ -156,11 +159,14 @@ class Holds:
             found = cursor.execute(removed, (engine, holder.beat)).fetchall()
             if not found:
                 return False
+            rest = "DELETE FROM holder WHERE engine = ? RETURNING run"
+            found += cursor.execute(rest, (engine,)).fetchall()
             cursor.execute("DELETE FROM claim WHERE engine = ?", (engine,))
             Errands.drop(cursor, engine)
             raised = "UPDATE run SET fence = fence + 1 WHERE id = ?"
             undriven = "NOT EXISTS (SELECT 1 FROM holder WHERE holder.run = run.id)"
-            cursor.execute(f"{raised} AND {undriven}", found[0])  # else it was taken over already
+            for run in set(found):  # one that another drives was taken over already
+                cursor.execute(f"{raised} AND {undriven}", run)
             return True
 
         return self._names.write(work)

@@ -50,7 +50,8 @@ class _Hold:
 class MemoryStore:
     """Fills the port `Store` with dictionaries."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], int] | None = None) -> None:
+        self._clock = clock or _now  # when a content was stored, in ms since 1970
         self._lock = threading.RLock()
         self._journals: dict[str, list[Recorded]] = {}
         self._runs: dict[RunId, RunRow] = {}
@@ -81,7 +82,7 @@ class MemoryStore:
                 )
             for digest, content in batch.blobs:
                 self._blobs[digest] = content
-                self._ages[digest] = _now()
+                self._ages[digest] = self._clock()
             for gone in batch.superseded:
                 self._leave(gone, "superseded")
                 self._accepted.discard((gone.run, gone.step))
@@ -217,9 +218,9 @@ class MemoryStore:
     def purge(self, digests: Sequence[Digest], numbers: Iterable[int], batch: Batch) -> None:
         unfit = set(numbers)
         with self._lock:
+            self.commit(batch)
             for digest in digests:
                 self._blobs.pop(digest, None)
-            self.commit(batch)
             self._artifacts = [
                 replace(row, reusable=False) if row.number in unfit else row
                 for row in self._artifacts
@@ -321,7 +322,7 @@ class MemoryStore:
         whole = content if isinstance(content, bytes) else b"".join(content)
         digest = digest_bytes(whole)
         self._blobs[digest] = whole
-        self._ages[digest] = _now()
+        self._ages[digest] = self._clock()
         return digest
 
     def get(self, digest: Digest) -> bytes:

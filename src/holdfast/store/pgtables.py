@@ -30,6 +30,7 @@ from holdfast.errors import (
     StoreError,
     UsageError,
 )
+from holdfast.store.aside import say_aside
 from holdfast.store.pgrefusals import REFUSED, refusal_of
 from holdfast.store.pgschema import TABLES, TRIGGERS, VERSION
 from holdfast.store.tables import Cursor, Row, Value
@@ -602,7 +603,7 @@ class Waiting:
             return False
         if waited >= _TELL and not self._told:
             self._told = True
-            self._say(f"waiting: the database '{self._shown}' cannot be reached")
+            say_aside(self._say, f"waiting: the database '{self._shown}' cannot be reached")
         time.sleep(self._nap * (0.5 + random.random()))  # noqa: S311 - so that not all wake at once
         self._nap = min(_LONGEST_NAP, 2 * self._nap)
         return True

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -64,10 +65,16 @@ def act(path: str, do: Do) -> Route:
 
 
 def _strings(content: bytes) -> dict[str, str]:
-    """An object with texts; ValueError if it is anything else."""
-    found = json.loads(content)
+    """An object with texts of whole letters; ValueError if it is anything else."""
+    try:
+        found = json.loads(content)
+    except RecursionError as error:
+        raise ValueError("too deep") from error
     if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
         raise ValueError("not an object with texts")
+    "".join(
+        chain.from_iterable(found.items())
+    ).encode()  # half a letter can be neither kept nor shown
     return found
 
 

@@ -122,6 +122,7 @@ def _show(where: Place, run: str | None, file: str | None, asked: Asked) -> int:
             ready=lambda: _tell(f"{bound.address}{OPEN}?code={keys.new_code()}", asked),
             over=lambda: _withdraw(where),
         ),
+        wire.walls_at(where.root),
     )
     return 0
 

@@ -99,6 +99,8 @@ def preview(at: At, do: str) -> Preview:
     make = _ACTS.get(do)
     if make is None:
         raise UsageError(f"a page cannot '{do}'")
+    if do in _OF_A_STEP and not at.step:
+        raise UsageError(f"'{do}' is about a step, and none is named")
     return make(at)
 
 
@@ -209,6 +211,7 @@ _ACTS: Mapping[str, Callable[[At], Preview]] = {
     "skip": _skip,
     "accept": _accept,
 }
+_OF_A_STEP = frozenset({"retry", "skip", "accept"})
 
 
 def _check_rests(at: At) -> None:

@@ -27,11 +27,11 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.model.walls import WALLS, Walls, moved_by, size_of
 from holdfast.web.knock import CODE, KEY_HEADER, OPEN
 
 CODE_MS = 60_000  # how long a code may be exchanged
 MOST_SESSIONS = 64
-MOST_BODY = 1024 * 1024  # bytes that a changing request may bring
 TOKEN, TOKEN_HEADER = "/door/token", b"x-holdfast-token"
 _READS = frozenset({"GET", "HEAD"})
 _OWN_SITES = frozenset({b"same-origin", b"none"})
@@ -99,8 +99,11 @@ def _same(one: str, other: str) -> bool:
 class Door:
     """Lets in who may come in; an ASGI application around another one."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, hosts: Iterable[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, keys: Keys, hosts: Iterable[str], walls: Walls = WALLS
+    ) -> None:
         self._app = app
+        self._most = walls.body
         self._keys = keys
         self._hosts = frozenset(host.encode() for host in hosts)
         self._cookie = f"holdfast-{next(iter(hosts)).rpartition(':')[2]}"
@@ -117,7 +120,10 @@ class Door:
         if answer is not None:
             await answer(scope, receive, _guarded(send))
             return
-        await self._app(scope, _bounded(receive), _guarded(send))
+        if (size := _announced(scope["headers"])) > self._most:
+            await _too_large(size, self._most)(scope, receive, _guarded(send))
+            return
+        await self._app(scope, _bounded(receive, self._most), _guarded(send))
 
     def _answer(self, scope: Scope) -> Response | None:
         """What is said at the door; None lets the request pass."""
@@ -212,7 +218,20 @@ def _guarded(send: Send) -> Send:
     return sent
 
 
-def _bounded(receive: Receive) -> Receive:
+def _announced(headers: Iterable[tuple[bytes, bytes]]) -> int:
+    """How many bytes a request says that it brings; one that lies about it ends at the wall."""
+    found = [int(value) for value in _all(headers, b"content-length") if value.isdigit()]
+    return max(found, default=0)
+
+
+def _too_large(size: int, most: int) -> Response:
+    words = (
+        f"the body has {size:,} bytes, and {size_of(most)} are the most\nhint: {moved_by('body')}\n"
+    )
+    return PlainTextResponse(words, status_code=413, headers={"Connection": "close"})
+
+
+def _bounded(receive: Receive, most: int) -> Receive:
     """A body that is too long ends early, as if whoever sends it had gone away."""
     seen = 0
 
@@ -220,6 +239,6 @@ def _bounded(receive: Receive) -> Receive:
         nonlocal seen
         message = await receive()
         seen += len(message.get("body", b""))
-        return message if seen <= MOST_BODY else {"type": "http.disconnect"}
+        return message if seen <= most else {"type": "http.disconnect"}
 
     return received

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast import wire
 from holdfast.cli.check import check_words, is_held
 from holdfast.cli.differing import plan_words
 from holdfast.cli.kept import Kept, chosen
@@ -76,7 +77,7 @@ def text_of(look: Look, found: Checked, item: Kept | None) -> Text | None:
     file, marked = look.where.file, frozenset(problem.line for problem in found.problems)
     if file is not None:
         path = python_part(file)[0] or file
-        content, _ = read_file(path)
+        content, _ = read_file(path, walls=wire.walls_at(look.where.root))
         return _text(os.path.basename(path), content.decode("utf-8", "replace"), marked)
     if item is not None and item.plan is not None and len(item.plan.steps) <= MOST_STEPS:
         return _text(f"plan {item.versions[-1].plan[:12]}", plan_yaml(item.plan), frozenset())

@@ -11,10 +11,10 @@ A screen module has `ROUTES`, a list of what `screen(path, show)` gives, and `se
 
 `show` runs in the one thread that owns the look; it may read the store at leisure but must not wait for
 anything. A HoldfastError that it raises becomes a page with its message and hint. `page` renders a template
-of `templates/` inside `base.html`, or only the block `main` of it if htmx asks for that; so what the block
-needs is imported inside of it. Whatever stands in `{{ … }}` is first cleaned (nothing that hides or reorders
-text) and then escaped, so a template has nothing to remember; the id of a step that a program reads again is
-written as `{{ id|exact }}`. Never use `|safe`; text that is Markdown goes through `markdown.rendered`.
+of `templates/` inside `base.html`, or only the block `main` of it if htmx asks for that. Whatever stands in
+`{{ … }}` is first cleaned (nothing that hides or reorders text) and then escaped, so a template has nothing
+to remember; the id of a step that a program reads again is written as `{{ id|exact }}`. Never use `|safe`;
+text that is Markdown goes through `markdown.rendered`.
 
 Nothing is written into `style=` and no script stands in a page: the policy of the door refuses both. Sizes
 of drawings are attributes of SVG; behaviour is in `static/page.js`, by `data-` attributes. What lies there as
@@ -130,25 +130,21 @@ def page(
 ) -> Response:
     """A whole page; for htmx only what stands in its `main`."""
     asked = request.headers.get("hx-request-type") == "partial"
-    context = {"look": look, "here": request.url.path, "waiting": look.waiting(), **values}
-    return HTMLResponse(rendered(template, context, part="main" if asked else ""), status)
+    here = {"look": look, "here": request.url.path, "waiting": look.waiting(), "bare": asked}
+    return HTMLResponse(rendered(template, {**here, **values}), status)
 
 
 def rendered(
-    template: str, context: Mapping[str, object], *, part: str = "", secrets: Sequence[str] = ()
+    template: str, context: Mapping[str, object], *, secrets: Sequence[str] = ()
 ) -> Markup:
-    """A template, or one block of it: HTML of ours, which another template may hold.
+    """A template: HTML of ours, which another template may hold.
 
     Secrets that are given are struck out of whatever is put into it.
     """
     kept = _environment()
     if secrets:
         kept = kept.overlay(finalize=lambda value: _shown(_struck(value, secrets)))
-    found = kept.get_template(template)
-    if not part:
-        return Markup(found.render(context))  # noqa: S704 - escaped by the template
-    inner = found.new_context(dict(context))
-    return Markup("".join(found.blocks[part](inner)))  # noqa: S704 - as above
+    return Markup(kept.get_template(template).render(context))  # noqa: S704 - escaped by the template
 
 
 def _struck(value: object, secrets: Sequence[str]) -> object:

@@ -21,9 +21,10 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast.errors import BugError, UsageError
+from holdfast.model.walls import WALLS, Walls, moved_by
 from holdfast.web import doing, drawer, inbox, live, run, runs
 from holdfast.web.charts import ROUTES as CHARTS
-from holdfast.web.door import Door, Keys
+from holdfast.web.door import HEADERS, Door, Keys
 from holdfast.web.look import Look
 from holdfast.web.screens import Desk, page, rendered
 
@@ -86,7 +87,7 @@ def routes() -> list[BaseRoute]:
     ]
 
 
-def application(look: Look, keys: Keys, hosts: tuple[str, ...]) -> ASGIApp:
+def application(look: Look, keys: Keys, hosts: tuple[str, ...], walls: Walls = WALLS) -> ASGIApp:
     """The page as an ASGI application."""
     desk = Desk(look)
 
@@ -100,7 +101,7 @@ def application(look: Look, keys: Keys, hosts: tuple[str, ...]) -> ASGIApp:
     handlers = {404: _missing, 500: _broken}
     app = Starlette(routes=routes(), lifespan=lifespan, exception_handlers=handlers)
     app.state.desk = desk
-    return Door(app, keys, hosts)
+    return Door(app, keys, hosts, walls)
 
 
 def _warm(look: Look) -> None:
@@ -132,8 +133,45 @@ class Protocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse: no `Host`, two of them, or no HTTP at all."""
         del msg
-        headers = [(b"content-length", b"0"), (b"connection", b"close")]
+        named = {**HEADERS, "Content-Length": "0", "Connection": "close"}
+        headers = [(name.encode(), value.encode()) for name, value in named.items()]
         for event in (h11.Response(status_code=421, headers=headers), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as theirs
+        """Take a connection; beyond the wall one that asks for nothing ends, else the new one."""
+        super().connection_made(transport)
+        self.since = self.loop.time()
+        open_ones = [one for one in self._others() if not one.transport.is_closing()]
+        self.limit_concurrency = None  # theirs gives no reason
+        most = self.config.limit_concurrency or WALLS.connections
+        if len(open_ones) < most:
+            return
+        idle = [one for one in open_ones if one.cycle is None or one.cycle.response_complete]
+        if idle:
+            min(idle, key=lambda one: one.since).transport.close()
+        else:
+            self._refuse(most)
+
+    def _others(self) -> list[Protocol]:
+        return [one for one in self.connections if isinstance(one, Protocol) and one is not self]
+
+    def _refuse(self, most: int) -> None:
+        words = (
+            f"the page has {most} connections already\nhint: {moved_by('connections')}\n".encode()
+        )
+        headers = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-length", str(len(words)).encode()),
+            (b"connection", b"close"),
+        ]
+        said = (
+            h11.Response(status_code=503, headers=headers),
+            h11.Data(data=words),
+            h11.EndOfMessage(),
+        )
+        for event in said:
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
@@ -146,10 +184,10 @@ class Moments:
     over: Callable[[], None]
 
 
-def serve(bound: Bound, look: Look, keys: Keys, moments: Moments) -> None:
+def serve(bound: Bound, look: Look, keys: Keys, moments: Moments, walls: Walls = WALLS) -> None:
     """Serve the page until somebody ends this process."""
     config = uvicorn.Config(
-        application(look, keys, bound.hosts),
+        application(look, keys, bound.hosts, walls),
         http=cast("type[asyncio.Protocol]", Protocol),
         ws="none",
         access_log=False,
@@ -158,6 +196,7 @@ def serve(bound: Bound, look: Look, keys: Keys, moments: Moments) -> None:
         date_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=_GRACE,
+        limit_concurrency=walls.connections,
     )
     with suppress(KeyboardInterrupt):
         _Server(config, moments).run([bound.socket])

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from holdfast.engine.repeat import Repeated
     from holdfast.engine.world import World
     from holdfast.model.agent import Registry
+    from holdfast.model.walls import Walls
     from holdfast.ports import ChatModel, Generator, GuardKind, Store
     from holdfast.process.terms import Terms
     from holdfast.store.host import LineLock
@@ -147,6 +148,13 @@ def own_agents() -> Registry | None:
 
     content, root = read_file(path)
     return read_registry(content, path, root)
+
+
+def walls_at(root: str) -> Walls:
+    """How large anything may be in a project: the person's own word, which the project may lower."""
+    from holdfast.config.walls import read_walls
+
+    return read_walls(root)
 
 
 def known_agents() -> Registry:
@@ -258,6 +266,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         store=store,
         executor=_executor(plan, location, store, wishes, terms, parallel, owner),
         terms=terms,
+        walls=walls_at(root),
         root=os.path.abspath(root),
         home=location,
         owner=owner,
@@ -385,9 +394,11 @@ def ready(root: str, plan: Plan) -> Digest | None:
     found: list[Json] = []
     params = plan.params
     while (file := rules_of(plan).to) and len(found) < MOST:
-        asked = Asked(plan.name, params, project_files, own=own_agents, spare=True)
+        asked = Asked(
+            plan.name, params, project_files, own=own_agents, spare=True, walls=walls_at(root)
+        )
         try:
-            content, where = read_file(os.path.join(root, file))
+            content, where = read_file(os.path.join(root, file), walls=asked.walls)
             plan = load_text(content, file, where, asked).plan
         except (PlanError, UsageError):  # it takes nobody's place as it is
             return None

@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UsageError
+from holdfast.model.text import is_count
 from holdfast.wire.shared import address_of, is_shared
 from holdfast.wire.workshop import executor_for, is_installed
 
@@ -72,7 +73,7 @@ def ray_executor(
 def _check_address(address: str, location: str) -> None:
     """See, before anything runs, that somebody answers there, and can reach the store."""
     host, _, port = address.rpartition(":")
-    if not (host and port.isdigit() and "/" not in host):
+    if not (host and is_count(port) and "/" not in host):
         raise UsageError(
             f"'{address}' is not the address of a Ray cluster",
             hint="give that of the cluster itself, like HOST:6379",
@@ -199,6 +200,7 @@ def parcels_here(
     from dataclasses import replace
 
     from holdfast.config.sandbox import read_terms
+    from holdfast.config.walls import read_walls
     from holdfast.engine.rooms import Rooms
     from holdfast.executors.far import Far
     from holdfast.process.den import own_den
@@ -217,4 +219,6 @@ def parcels_here(
         return executors[-1]
 
     place = own_den()
-    return Far(place, Rooms(os.path.join(place, "rooms")), executor, get, put), executors
+    return Far(
+        place, Rooms(os.path.join(place, "rooms")), executor, get, put, read_walls(place)
+    ), executors

@@ -1,0 +1,143 @@
+"""The tool that tries the tests: which changes it makes, and how it counts them."""
+
+import ast
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.mutants import report, trial
+from tools.mutants.mutate import Mutant, mutants, mutated
+
+SOURCE = '''"""A module."""
+
+from __future__ import annotations
+
+LIMITS = {"most": 3}
+
+
+def chosen(items: list[int], *, few: bool = False) -> int | None:
+    """What is left."""
+    if few and len(items) > LIMITS["most"]:
+        raise ValueError("too many of 3")
+    found = [one for one in items if one is not None]
+    found.sort(reverse=True)
+    return found[0] if found else None
+
+
+class Kept:
+    def is_empty(self) -> bool:
+        return not self.items
+'''
+
+
+def all_mutants() -> list[Mutant]:
+    return mutants("module", SOURCE)
+
+
+def told(function: str) -> set[str]:
+    return {one.text for one in all_mutants() if one.function == function}
+
+
+def test_each_kind_of_change_is_made_once_and_words_are_left_alone() -> None:
+    assert told("chosen") == {
+        "False → True",
+        "few and len(items) > LIMITS['most'] → not (few and len(items) > LIMITS['most'])",
+        "few and len(items) > LIMITS['most'] → few or len(items) > LIMITS['most']",
+        "len(items) > LIMITS['most'] → len(items) >= LIMITS['most']",
+        "'most' → 'most~'",
+        "raise ValueError('too many of 3') → nothing",
+        "one is not None → nothing",
+        "one is not None → one is None",
+        "found.sort(reverse=True) → nothing",
+        "reverse=True → nothing",
+        "True → False",
+        "return found[0] if found else None → return None",
+        "found → not found",
+        "0 → 1",
+    }
+    assert told("Kept.is_empty") == {"not self.items → self.items"}
+    assert told("<module>") == {"'most' → 'most~'", "3 → 4"}
+
+
+def test_what_is_read_once_when_the_module_is_loaded_is_known_apart() -> None:
+    once = {(one.function, one.text) for one in all_mutants() if not one.is_code}
+    assert once == {
+        ("<module>", "'most' → 'most~'"),
+        ("<module>", "3 → 4"),
+        ("chosen", "False → True"),
+    }
+
+
+def test_every_mutant_is_a_module_that_differs_from_the_others() -> None:
+    written = [ast.unparse(mutated("module", SOURCE, one)) for one in all_mutants()]
+    assert len({*written, ast.unparse(ast.parse(SOURCE))}) == len(written) + 1
+    for text in written:
+        compile(text, "module", "exec")
+
+
+def test_a_name_outlives_lines_that_move() -> None:
+    moved = mutants("module", SOURCE.replace("LIMITS = ", "\n\n\nLIMITS = "))
+    assert [one.name for one in moved] == [one.name for one in all_mutants()]
+    assert [one.first for one in moved] != [one.first for one in all_mutants()]
+
+
+@pytest.mark.parametrize(
+    "work, verdict",
+    [
+        (lambda: {"verdict": "survived"}, "survived"),
+        (lambda: {"verdict": "killed", "by": object()}, "broken"),
+        (lambda: {"verdict": json.loads("")}, "broken"),
+    ],
+)
+def test_a_fork_that_breaks_kills_nothing(
+    work: Callable[[], dict[str, object]], verdict: str
+) -> None:
+    assert trial.told(work)["verdict"] == verdict
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(report, "PLACE", tmp_path)
+    monkeypatch.setattr(report, "REASONS", tmp_path / "survivors.toml")
+    return tmp_path
+
+
+def reason(change: str) -> str:
+    return f"""
+[[survivor]]
+module = "module"
+function = "chosen"
+change = "{change}"
+reason = "it may"
+"""
+
+
+def test_survivors_are_listed_with_their_reasons_and_do_not_count_as_killed(kept: Path) -> None:
+    (kept / "survivors.toml").write_text(reason("0 → 1"))
+    every = all_mutants()
+    results = {
+        one.name: {"name": one.name, "verdict": "survived" if one.text == "0 → 1" else "killed"}
+        for one in every
+    }
+    assert report.write(every, results) == 0
+    data = json.loads((kept / "report.json").read_text())
+    assert data["score"] == round(100 * (len(every) - 1) / len(every), 1)
+    assert [(one["name"], one["reason"]) for one in data["survivors"]] == [
+        ("module:chosen: 0 → 1 #1", "it may")
+    ]
+    assert "`0 → 1`: survived; it may" in (kept / "report.md").read_text()
+
+
+def test_too_few_a_broken_trial_and_a_stale_reason_fail(kept: Path) -> None:
+    every = all_mutants()
+    (kept / "survivors.toml").write_text("")
+    killed = {one.name: {"verdict": "killed"} for one in every}
+    assert report.write(every, killed) == 0
+    assert report.write(every, {**killed, every[0].name: {"verdict": "broken", "why": "?"}}) == 1
+    few = {one.name: {"verdict": "unreached"} for one in every[:4]}
+    assert report.write(every, {**killed, **few}) == 1
+    (kept / "survivors.toml").write_text(reason("0 → 1"))
+    assert report.write(every, killed) == 1
+    assert json.loads((kept / "report.json").read_text())["stale"] == ["module:chosen: 0 → 1"]

@@ -1,0 +1,39 @@
+"""What is asked is decided once, also by somebody who looked before anybody had written the question down."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine.decisions import Decisions, Given, Person
+from holdfast.errors import UsageError
+from holdfast.model.line import ApprovalDecided
+from holdfast.model.plan import Plan, Step, StepId
+from holdfast.store.memory import MemoryStore
+from holdfast.testing import ScriptedExecutor, lost
+from tests.laws.harness import LINE, Bed, Stage, start
+
+ME, YOU = Person("me"), Person("you")
+
+
+@pytest.mark.req("I11")
+def test_a_held_step_that_somebody_else_decided_meanwhile_is_not_decided_again(
+    tmp_path: Path,
+) -> None:
+    names = [StepId("a"), StepId("b")]
+    steps = {name: Step(name, shell=name, effects="external") for name in names}
+    bed = Bed(MemoryStore(), str(tmp_path))
+    state = start(bed, Stage(Plan(LINE, steps)), ScriptedExecutor(lambda _: lost()))
+    assert state.counts["waiting"] == 2
+
+    mine = Decisions(bed.store, "", LINE, bed.clock)
+    first, second = mine.wanted()
+    yours = Decisions(bed.store, "", LINE, bed.clock)
+    for wanted in yours.wanted()[1:]:
+        yours.decide(wanted, YOU, Given(), yes=True)
+
+    mine.decide(first, ME, Given(), yes=True)
+    with pytest.raises(UsageError, match="was approved already by 'you'"):
+        mine.decide(second, ME, Given(because="no"), yes=False)
+    said = [r.event for r in bed.store.read(f"line:{LINE}")]
+    decided = [event for event in said if isinstance(event, ApprovalDecided)]
+    assert [(event.by, event.yes) for event in decided] == [("you", True), ("me", True)]

@@ -1,0 +1,284 @@
+"""`make mutants`: whether some test fails for each small wrong change of the core.
+
+`make mutants ONLY=fold,react SAMPLE=500 SEED=1 JOBS=2`. Results are kept in `.mutants` as they come; the
+next run goes on where this one ended, and tries survivors again after the tests have changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import gc
+import hashlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import Phase, settings
+
+from tools.mutants import trial
+from tools.mutants.mutate import Mutant, mutants
+from tools.mutants.report import PLACE, write
+from tools.mutants.trial import CORE, Answer, Fork, Known, source_of
+
+NEAR: Final = ("tests/core", "tests/model")
+FAR: Final = ("tests/laws", "tests/engine", "tests/histories/test_replay.py")
+EXAMPLES: Final = 30  # of a property that does not say how many it wants
+SLOW: Final = 1.0  # seconds of processor; a slower test is not asked
+BUDGET: Final = 4.0  # seconds of processor for the tests of one mutant
+RESULTS: Final = PLACE / "results.jsonl"
+_TOLD_EVERY: Final = 20.0
+
+
+def all_mutants(only: set[str]) -> list[Mutant]:
+    modules = sorted(path.stem for path in CORE.glob("*.py"))
+    if unknown := only - set(modules):
+        sys.exit(f'there is no module "{min(unknown)}" in the core')
+    return [
+        one
+        for name in modules
+        if not only or name in only
+        for one in mutants(name, source_of(name))
+    ]
+
+
+def digest_of(paths: Iterable[Path]) -> str:
+    whole = hashlib.sha256()
+    for path in sorted(paths):
+        whole.update(path.read_bytes())
+    return whole.hexdigest()[:16]
+
+
+class Trials:
+    """The whole of it, as the loop over tests of one pytest session that has them loaded."""
+
+    def __init__(self, chosen: list[Mutant], jobs: int) -> None:
+        self.chosen, self.jobs = chosen, jobs
+        self.tests = digest_of(one for top in (*NEAR, *FAR) for one in Path(top).rglob("*.py"))
+        self.core = digest_of(CORE.glob("*.py"))
+        self.known: dict[str, Known] = {}
+        self.killers: dict[tuple[str, str], list[str]] = defaultdict(list)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            return False
+        self.items = {one.nodeid: one for one in session.items}
+        self.live = trial.functions()
+        gc.collect()
+        gc.freeze()
+        self._measure()
+        self._try_all()
+        return True
+
+    # What the tests reach.
+
+    def _measure(self) -> None:
+        """A test is measured again when its file or the core has changed."""
+        place = PLACE / "reach.json"
+        stored = json.loads(place.read_text()) if place.exists() else {}
+        if stored.get("core") != self.core:
+            stored = {"core": self.core, "files": {}, "tests": {}}
+        files = {name.partition("::")[0] for name in self.items}
+        fresh = {name: digest_of([Path(name)]) for name in files}
+        changed = {name for name in files if stored["files"].get(name) != fresh[name]}
+        for name in [one for one in stored["tests"] if one.partition("::")[0] in changed]:
+            del stored["tests"][name]
+        if new := [one for one in self.items if one.partition("::")[0] in changed]:
+            print(f"{len(new)} tests, each alone: which lines do they reach?", flush=True)
+            found = self._reached(new)
+            self._check_harness(found)
+            stored["tests"] |= found
+            stored["files"] |= fresh
+            place.write_text(json.dumps(stored))
+        self.known = {name: Known(**one) for name, one in stored["tests"].items()}
+
+    def _reached(self, names: Sequence[str]) -> dict[str, dict[str, object]]:
+        found: dict[str, dict[str, object]] = {}
+        told = time.monotonic()
+        for count, name in enumerate(names):
+            answer = trial.told(partial(trial.reach, self.items[name]))
+            if answer.get("ran") and not answer["failed"]:
+                found[name] = {"seconds": answer["seconds"], "lines": answer["lines"]}
+            else:
+                print(f"  left out: {name}: {answer.get('failed') or answer}", flush=True)
+            if time.monotonic() - told > _TOLD_EVERY:
+                told = time.monotonic()
+                print(f"  {count + 1} of {len(names)}", flush=True)
+        return found
+
+    def _check_harness(self, found: dict[str, dict[str, object]]) -> None:
+        """No change must kill nothing, by either way of making one; times without the watching."""
+        modules = sorted(path.stem for path in CORE.glob("*.py"))
+        items = [self.items[name] for name in found]
+
+        def unchanged() -> Answer:
+            count = sum(
+                trial.exchange(one, ast.parse(source_of(one)), self.live) for one in modules
+            )
+            trial.forget()
+            reports, took = trial.run(items, lambda _: trial.WALL, whole=True)
+            return {"count": count, "failed": reports.failed, "took": took}
+
+        def anew() -> Answer:
+            names = [name for name in found if name.startswith(NEAR)]
+            trees = {one: ast.parse(source_of(one)) for one in modules}
+            reports = trial.load_and_run(trees, names or list(found), 600.0)
+            return {"count": len(reports.ran), "failed": reports.failed}
+
+        for work in (unchanged, anew):
+            answer = trial.told(work, wall=1_800.0)
+            if not answer.get("count"):
+                sys.exit(f"the harness itself is broken: {answer}")
+            print(
+                f"  {work.__name__}: {answer['count']} ok, failed: {answer['failed']}", flush=True
+            )
+            for name in answer["failed"]:
+                if found.pop(name, None) is None:
+                    sys.exit(f"the harness itself is broken: {name}: {answer['failed'][name]}")
+            for name, seconds in answer.get("took", {}).items():
+                if name in found:
+                    found[name]["seconds"] = seconds
+
+    # Mutants.
+
+    def _try_all(self) -> None:
+        RESULTS.touch()
+        done = read_results()
+        waiting = [one for one in self.chosen if not self._is_done(one, done)]
+        print(f"{len(self.chosen)} mutants, {len(waiting)} of them to try", flush=True)
+        running: dict[int, tuple[Fork, Mutant]] = {}
+        told, count, killed = time.monotonic(), 0, 0
+        with RESULTS.open("a", encoding="utf-8") as out:
+            try:
+                while waiting or running:
+                    while waiting and len(running) < self.jobs:
+                        one = waiting.pop(0)
+                        names = self._tests_for(one)
+                        if not names:
+                            self._keep(out, one, {"verdict": "unreached"})
+                            continue
+                        fork = trial.fork(self._work(one, names))
+                        running[fork.pid] = fork, one
+                    if not running:
+                        break
+                    for fork, answer in trial.ended([fork for fork, _ in running.values()]):
+                        _, one = running.pop(fork.pid)
+                        self._keep(out, one, answer)
+                        count += 1
+                        killed += answer["verdict"] in {"killed", "timeout"}
+                    if time.monotonic() - told > _TOLD_EVERY:
+                        told = time.monotonic()
+                        print(f"  {count} tried, {killed} killed, {len(waiting)} left", flush=True)
+            finally:
+                for pid in running:
+                    os.killpg(pid, signal.SIGKILL)
+
+    def _work(self, one: Mutant, names: Sequence[str]) -> trial.Work:
+        if one.is_code:
+            items = [self.items[name] for name in names]
+            return lambda: trial.try_code(one, items, lambda n: self.known[n].seconds, self.live)
+        limit = 20.0 + trial.PATIENCE * sum(self.known[name].seconds for name in names)
+        return lambda: trial.try_module(one, names, limit)
+
+    def _tests_for(self, one: Mutant) -> list[str]:
+        """Who reaches it, in the order in which they are asked: likely killers, the near, the fast."""
+        lines = set(range(one.first, one.last + 1))
+        wider = set(range(one.statement[0], one.statement[1] + 1))
+        reaching = self._reaching(one, lines) or self._reaching(one, wider)
+        likely = self.killers[one.module, one.function]
+        own = f"tests/core/test_{one.module}.py"
+        reaching.sort(
+            key=lambda name: (
+                name not in likely,
+                not name.startswith(own),
+                not name.startswith(NEAR),
+                self.known[name].seconds,
+            )
+        )
+        chosen, left = [], BUDGET
+        for name in reaching:
+            left -= self.known[name].seconds
+            if left < 0:
+                break
+            chosen.append(name)
+        return chosen
+
+    def _reaching(self, one: Mutant, lines: set[int]) -> list[str]:
+        return [
+            name
+            for name, known in self.known.items()
+            if name in self.items
+            and known.seconds < SLOW
+            and (one.is_code or name.startswith(NEAR))
+            and (found := known.lines.get(one.module))
+            and (not one.is_code or not lines.isdisjoint(found))
+        ]
+
+    def _is_done(self, one: Mutant, done: dict[str, Answer]) -> bool:
+        kept = done.get(one.name)
+        if kept is None or kept["source"] != self._source(one):
+            return False
+        return kept["verdict"] in {"killed", "timeout"} or kept["tests"] == self.tests
+
+    def _source(self, one: Mutant) -> str:
+        return digest_of([CORE / f"{one.module}.py"])
+
+    def _keep(self, out: trial.Out, one: Mutant, answer: Answer) -> None:
+        if by := answer.get("by"):
+            likely = self.killers[one.module, one.function]
+            if by in likely:
+                likely.remove(by)
+            likely.insert(0, by)
+            del likely[8:]
+        row = {"name": one.name, "source": self._source(one), "tests": self.tests, **answer}
+        out.write(json.dumps(row, ensure_ascii=False) + "\n")
+        out.flush()
+
+
+def read_results() -> dict[str, Answer]:
+    """The last word on each mutant."""
+    found: dict[str, Answer] = {}
+    for line in RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else ():
+        row = json.loads(line)
+        found[row["name"]] = row
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("--only", default="", help="modules of the core, with commas")
+    parser.add_argument(
+        "--sample", type=int, default=0, help="this many of them, chosen by the seed"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--report", action="store_true", help="only write the report anew")
+    chosen = parser.parse_args()
+    PLACE.mkdir(exist_ok=True)
+    every = all_mutants({word for word in chosen.only.split(",") if word})
+    random.Random(chosen.seed).shuffle(every)  # noqa: S311  # a part of it is a fair sample
+    if chosen.sample:
+        every = every[: chosen.sample]
+    if not chosen.report:
+        phases = (Phase.explicit, Phase.generate)  # nobody reads the smallest example
+        settings.register_profile(
+            "mutants", derandomize=True, database=None, phases=phases, max_examples=EXAMPLES
+        )
+        settings.load_profile("mutants")  # which that of the tests takes up
+        code = pytest.main([*trial.OPTIONS, *NEAR, *FAR], plugins=[Trials(every, chosen.jobs)])
+        if code not in {0, pytest.ExitCode.NO_TESTS_COLLECTED}:
+            return int(code)
+    return write(every, read_results())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""The report of `make mutants`: a line for each module, and every survivor, with its reason if it has one.
+
+Reasons are kept in survivors.toml by module, function and change, so that they outlive lines that move. An
+entry that no mutant matches any longer, or whose mutants are all killed, is told as stale.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+from tools.mutants.mutate import Mutant
+
+PLACE: Final = Path(".mutants")
+REASONS: Final = Path(__file__).with_name("survivors.toml")
+ENOUGH: Final = 85
+COLUMNS: Final = ("killed", "timeout", "survived", "unreached", "broken")
+_KILLED: Final = {"killed", "timeout"}
+
+
+def write(chosen: Sequence[Mutant], results: Mapping[str, Mapping[str, Any]]) -> int:
+    """Write both forms and say the score; 1 if it is too low or a trial broke."""
+    reasons = tomllib.loads(REASONS.read_text(encoding="utf-8")).get("survivor", [])
+    tried = [(one, results[one.name]) for one in chosen if one.name in results]
+    used: collections.Counter[int] = collections.Counter()
+    left: list[tuple[Mutant, Mapping[str, Any], str]] = []
+    counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for one, result in tried:
+        verdict = result["verdict"]
+        counts[one.module][verdict] += 1
+        if verdict in _KILLED:
+            continue
+        at = next((at for at, entry in enumerate(reasons) if _matches(entry, one)), None)
+        if at is not None:
+            used[at] += 1
+            counts[one.module]["reasoned"] += 1
+        left.append((one, result, reasons[at]["reason"] if at is not None else ""))
+    modules = {one.module for one in chosen}
+    stale = [
+        f"{entry['module']}:{entry['function']}: {entry['change']}"
+        for at, entry in enumerate(reasons)
+        if not used[at] and entry["module"] in modules and _is_decided(entry, chosen, results)
+    ]
+    whole = sum(counts.values(), collections.Counter[str]())
+    lines = _lines(counts, whole, left, stale, len(chosen))
+    PLACE.mkdir(exist_ok=True)
+    (PLACE / "report.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    data = {
+        "chosen": len(chosen),
+        "score": _score(whole),
+        "modules": counts,
+        "stale": stale,
+        "survivors": [{**result, "line": one.first, "reason": why} for one, result, why in left],
+    }
+    (PLACE / "report.json").write_text(
+        json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    print(
+        f"{sum(whole[name] for name in COLUMNS)} of {len(chosen)} mutants tried, "
+        f"{_score(whole)} % killed, {len(left)} left, {len(stale)} stale reasons: {PLACE}/report.md"
+    )
+    return int(_score(whole) < ENOUGH or bool(whole["broken"]) or bool(stale))
+
+
+def _matches(entry: Mapping[str, str], one: Mutant) -> bool:
+    return (
+        entry["module"] == one.module
+        and fnmatchcase(one.function, entry["function"])
+        and (entry["change"] == one.text or fnmatchcase(one.text, entry["change"]))
+    )
+
+
+def _is_decided(
+    entry: Mapping[str, str], chosen: Sequence[Mutant], results: Mapping[str, object]
+) -> bool:
+    """Whether every mutant of this entry was tried; one outside a sample says nothing."""
+    return all(one.name in results for one in chosen if _matches(entry, one))
+
+
+def _score(counts: Mapping[str, int]) -> float:
+    """Of all that were tried, whatever the reasons of survivors."""
+    whole = sum(counts[name] for name in COLUMNS)
+    return round(100 * sum(counts[name] for name in _KILLED) / whole, 1) if whole else 0.0
+
+
+def _lines(
+    counts: Mapping[str, collections.Counter[str]],
+    whole: collections.Counter[str],
+    left: Sequence[tuple[Mutant, Mapping[str, Any], str]],
+    stale: Sequence[str],
+    chosen: int,
+) -> list[str]:
+    heads = ("module", "mutants", *COLUMNS, "with a reason", "score")
+    lines = [
+        "# Mutants of the core",
+        "",
+        f"{sum(whole[name] for name in COLUMNS)} of {chosen} tried, {_score(whole)} % killed.",
+        "",
+        f"| {' | '.join(heads)} |",
+        f"|---{'|--:' * (len(heads) - 1)}|",
+    ]
+    for name, row in [*sorted(counts.items()), ("all", whole)]:
+        cells = [sum(row[one] for one in COLUMNS), *(row[one] for one in COLUMNS)]
+        lines.append(
+            f"| {name} | {' | '.join(map(str, cells))} | {row['reasoned']} | {_score(row)} |"
+        )
+    lines += ["", "## Not killed", ""]
+    for one, result, why in sorted(left, key=lambda row: (row[0].module, row[0].first)):
+        told = f" ({result['why']})" if result["verdict"] == "broken" else ""
+        lines.append(
+            f"- {one.module}:{one.first} `{one.function}` {one.kind}: `{one.text}`: "
+            f"{result['verdict']}{told}{f'; {why}' if why else ''}"
+        )
+    if stale:
+        lines += ["", "## Reasons that nothing needs", "", *(f"- {one}" for one in stale)]
+    return lines
