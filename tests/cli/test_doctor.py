@@ -1,7 +1,11 @@
 """doctor: what is wrong is named, with what mends it."""
 
+from typing import Any
+
+import pytest
+
 from tests.cli.here import run_here
-from tests.cli.project import Project, kill
+from tests.cli.project import Project, finish, kill
 
 
 def grades(project: Project, code: int = 0) -> dict[str, tuple[str, str]]:
@@ -20,6 +24,37 @@ def test_a_sound_project_needs_nothing(project: Project) -> None:
     assert "fix" not in {grade for grade, _ in found.values()}
     assert {"python", "sqlite", "disk", "sandbox", "git", "encoding", "engines"} <= {*found}
     assert found["engines"][0] == found["leftovers"][0] == found["plan"][0] == "ok"
+
+
+@pytest.mark.req("I16")
+def test_what_is_measured_is_told_to_programs(project: Project) -> None:
+    project.plan({"a": {"shell": project.sh(project.gate("go"))}})
+    engine = project.begun_by("run", step="a")
+    facts = told(project)
+    assert facts["sqlite"]["version"].count(".") == 2
+    assert facts["git"]["version"].split(".")[0].isdigit()
+    assert facts["file system"]["kind"]
+    assert abs(facts["clock skew"]["skew_ms"]) < 60_000
+    assert facts["leases"] == {"lines": 1, "steps": 0, "left": 0, "errands": 0}
+    assert 0 < facts["log"]["bytes"] <= 64 << 20
+    project.open("go")
+    finish(engine)
+    assert told(project)["leases"]["lines"] == 0
+
+
+def test_a_claim_of_an_engine_that_is_gone_is_told(project: Project) -> None:
+    project.plan({"a": {"shell": "true"}})
+    run_here(project)
+    with project.database() as database:
+        database.execute(
+            "INSERT INTO claim(line, step, config_ref, engine) SELECT id, 'a', X'00', 'e' FROM line"
+        )
+    assert told(project)["leases"]["left"] == 1
+    assert grades(project)["leases"] == ("warn", "holdfast resume")
+
+
+def told(project: Project) -> dict[str, Any]:
+    return {c["name"]: c.get("facts", {}) for c in project.ok("doctor", "--json").json["checks"]}
 
 
 def test_a_bad_plan_and_a_newer_store_must_be_fixed(project: Project) -> None:

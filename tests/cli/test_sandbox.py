@@ -60,6 +60,7 @@ def test_a_step_writes_in_its_project_and_sees_no_home_and_no_store(alone: Proje
     assert alone.ok("show", "a", "--json").json["confined"] is True
 
 
+@pytest.mark.req("I14")
 @pytest.mark.parametrize("uses", ["shell", "python", "guard"])
 def test_the_network_is_a_person_s_to_grant(alone: Project, uses: str) -> None:
     with socket.socket() as server:

@@ -358,6 +358,8 @@ def test_doctor_and_repair_know_a_store_that_is_elsewhere(team: Team) -> None:
     assert checks["store"]["grade"] == "ok"
     assert checks["store"]["words"].startswith("postgresql://")
     assert "1 run" in checks["store"]["words"]
+    assert abs(checks["clock skew"]["facts"]["skew_ms"]) < 60_000
+    assert checks["clock skew"]["words"].startswith("that of the database")
     assert machine.ok("repair").out == "nothing is damaged\n"
     assert "others share" in machine.refused(2, "repair", "--start-over", "--yes")
     nobody = machine.call("doctor", env={"HOLDFAST_STORE": f"{team.url}_of_nobody"})

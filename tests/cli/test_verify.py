@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from holdfast.model.event import Options
 from holdfast.store.codec import first_hash, next_hash
 from holdfast.store.migrate import MIGRATIONS
 from tests.cli.here import run_here
-from tests.cli.project import Project, finish, kill, until
+from tests.cli.project import Project, Run, finish, kill, until
 
 LARGE = "head -c 100000 /dev/zero | tr '\\0' x"
 
@@ -177,6 +178,98 @@ def forged(project: Project, run: str) -> None:
                 "UPDATE event SET body = ?, hash = ? WHERE place = ?", (written, chain, place)
             )
         connection.execute("UPDATE journal SET hash = ? WHERE id = ?", (chain, number))
+
+
+def rewritten(
+    project: Project, journal: str, change: Callable[[str, dict[str, Any]], bool]
+) -> None:
+    """Let a journal say something else, without the events that `change` does not keep; its chain agrees."""
+    with project.database() as connection:
+        ((number, name),) = connection.execute(
+            "SELECT id, name FROM journal WHERE name LIKE ?", (journal,)
+        ).fetchall()
+        events = connection.execute(
+            "SELECT at, kind, body FROM event WHERE place / (1 << 40) = ? ORDER BY place", (number,)
+        ).fetchall()
+        connection.execute("DELETE FROM event WHERE place / (1 << 40) = ?", (number,))
+        chain, seq = first_hash(str(name)), 0
+        for at, kind, body in events:
+            told = json.loads(str(body))
+            if change(str(kind), told):
+                seq, written = seq + 1, json.dumps(told, separators=(",", ":"))
+                assert isinstance(at, int)
+                assert isinstance(number, int)
+                chain = next_hash(chain, seq, at, str(kind), written)
+                place = (number << 40) + seq
+                row = (place, at, kind, written, chain)
+                connection.execute("INSERT INTO event VALUES(?, ?, ?, ?, ?)", row)
+        connection.execute(
+            "UPDATE journal SET last = ?, hash = ? WHERE id = ?", (seq, chain, number)
+        )
+
+
+def _damaged(project: Project, run: Run) -> None:
+    damage(project, str(run.digests["large"]))
+
+
+def _unvouched(project: Project, _: Run) -> None:
+    rewritten(project, "line:%", lambda kind, _: kind != "approval_used")
+
+
+def _unreadable(project: Project, run: Run) -> None:
+    def leave_out(kind: str, _: object) -> bool:
+        return kind != "attempt_started"
+
+    rewritten(project, f"run:{run.id}", leave_out)
+
+
+def _both(project: Project, run: Run) -> None:
+    _damaged(project, run)
+    _unvouched(project, run)
+
+
+BITS = {
+    "damaged": (_damaged, 1, "is damaged"),
+    "unvouched": (_unvouched, 2, "attempt 1 of step 'large' began without an approval (step)"),
+    "both": (_both, 3, "is damaged"),
+    "unreadable": (_unreadable, 4, "run 'r-"),
+}
+
+
+@pytest.mark.req("I4", "I5", "I11")
+@pytest.mark.parametrize("name", BITS)
+def test_each_kind_of_trouble_has_its_bit(project: Project, name: str) -> None:
+    change, bits, words = BITS[name]
+    project.plan({"large": {"shell": LARGE, "approve": "always"}})
+    project.run()
+    project.ok("approve", "large", "--yes")
+    run = project.resume()
+    assert project.ok("verify", "--json").json["bits"] == 0
+    change(project, run)
+    answer = project.call("verify", "--json")
+    assert (answer.code, answer.json["bits"]) == (9, bits), answer.out
+    assert all(words in told or name == "both" for told in answer.json["problems"])
+    assert any(words in told for told in answer.json["problems"])
+
+
+@pytest.mark.req("I17")
+def test_an_effect_that_was_repeated_unasked_is_found(project: Project) -> None:
+    send = {"shell": project.sh(project.gate("go")), "effects": "external"}
+    project.plan({"send": send})
+    kill(project.begun_by("run", "--yes", step="send"))
+    project.open("go")
+    assert project.resume("--yes").states == {"send": "waiting"}
+    run = project.retry("send", "--yes").id
+    project.ok("verify")
+
+    def unasked(kind: str, body: dict[str, Any]) -> bool:
+        return kind != "steps_reset" or bool(body.pop("asked"))
+
+    rewritten(project, f"run:{run}", unasked)
+    answer = project.call("verify", "--json")
+    assert (answer.code, answer.json["bits"]) == (9, 2), answer.out
+    (told,) = answer.json["problems"]
+    assert "is repeated without a person's word" in told
 
 
 @pytest.mark.req("R10")

@@ -233,6 +233,52 @@ def test_events_are_never_changed_by_anybody(
     assert "the trigger 'event_is_kept' of 'event' is missing or off" in " ".join(store.check())
 
 
+@pytest.mark.req("I2", "I6")
+def test_rows_without_their_rows_and_a_lost_index_are_found(url: str, store: PostgresStore) -> None:
+    store.commit(told(store, 1))
+    store.enter("shop", "main", Owner("e", "h", "b", 1, "1", 1))
+    assert list(store.check()) == []
+    base, _, schema = url.partition("&schema=")
+    with psycopg.connect(base, options=f"-csearch_path={schema}") as owner:
+        owner.execute("SET session_replication_role = replica")  # nothing is enforced
+        owner.execute("DELETE FROM line")
+        owner.execute("DROP INDEX artifact_once")
+    assert [*store.check()] == [
+        "database: its unique index 'artifact_once' is missing or not valid",
+        "database: 1 rows of 'holder' name missing rows of 'line'",
+    ]
+
+
+AMCHECK = """
+CREATE FUNCTION bt_index_check(index regclass) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF index::text LIKE '%artifact_find' THEN
+    RAISE EXCEPTION 'item order invariant violated' USING ERRCODE = 'index_corrupted';
+  END IF;
+END $$;
+"""
+
+
+@pytest.mark.req("I6")
+def test_what_amcheck_finds_is_told(postgres: Server, url: str, store: PostgresStore) -> None:
+    """The wheel has no such extension: one of the same form says of one index that it is damaged."""
+    place = postgres.place / "share" / "extension"
+    place.mkdir(parents=True)
+    for folder in (postgres.place, place.parent, place):
+        folder.chmod(0o755)
+    (place / "amcheck.control").write_text("default_version = '1'\nrelocatable = true\n")
+    (place / "amcheck--1.sql").write_text(AMCHECK)
+    with psycopg.connect(postgres.url(), autocommit=True) as owner:
+        owner.execute(f"SET extension_control_path = '{place.parent}:$system'".encode())
+        owner.execute("CREATE EXTENSION amcheck SCHEMA public")
+        try:
+            found = [*store.check()]
+        finally:
+            owner.execute("DROP EXTENSION amcheck")
+    assert found == ["database: index 'artifact_find': item order invariant violated"]
+    assert [*store.check()] == []
+
+
 @pytest.mark.req("D07")
 def test_a_changed_event_and_a_changed_content_are_found(url: str, store: PostgresStore) -> None:
     store.commit(told(store, 1))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import click
 
@@ -23,6 +26,7 @@ from holdfast.wire.shared import is_shared, name_of
 
 if TYPE_CHECKING:
     from holdfast.process.terms import Terms
+    from holdfast.store.postgres import PostgresStore
 
 Grade = Literal["ok", "warn", "fix"]
 OLDEST_PYTHON = (3, 11)
@@ -30,6 +34,7 @@ LITTLE, TOO_LITTLE = 2 * 10**9, 200 * 10**6  # bytes free
 LONG_LOG = 64 * 2**20  # bytes of a write-ahead log
 _THIS_IS_PAST = 1_735_689_600_000  # 2025: a clock before that was never set
 _SLACK_MS = 300_000
+_CLOCKS_DIFFER = 60_000  # ms between two clocks before an age is not believed
 _PARTS = (
     ("jsonschema", "guards of kind json-schema", "pip install 'holdfast[schema]'"),
     ("re2", "guards of kind regex", "pip install 'holdfast[regex]'"),
@@ -45,6 +50,7 @@ class Check(NamedTuple):
     grade: Grade
     words: str
     fix: str = ""
+    facts: Mapping[str, Json] = MappingProxyType({})  # what was measured, for programs
 
 
 @click.command(epilog="\b\nExample:\n  holdfast doctor\n  holdfast doctor --json")
@@ -63,6 +69,7 @@ def doctor(plan: str | None, store: str | None, plan_id: str | None, *, as_json:
     if as_json:
         shown: list[Json] = [
             {"name": c.name, "grade": c.grade, "words": c.words, "fix": again(c.fix) or None}
+            | ({"facts": dict(c.facts)} if c.facts else {})
             for c in checks
         ]
         out_json({"schema": "holdfast.doctor/1", "ok": not bad, "checks": shown})
@@ -89,13 +96,7 @@ def _machine(where: Place) -> Iterator[Check]:
     encoding = sys.getfilesystemencoding()
     fine = encoding.lower().replace("-", "") == "utf8"
     yield Check("encoding", "ok" if fine else "fix", encoding, "export LANG=C.UTF-8")
-    git = shutil.which("git")
-    yield Check(
-        "git",
-        "ok" if git else "warn",
-        git or "not found",
-        "install git; steps in worktrees need it",
-    )
+    yield _git()
     now = wire.now_ms()
     fine = now > _THIS_IS_PAST
     yield Check("clock", "ok" if fine else "fix", moment(now), "set the clock of this machine")
@@ -110,6 +111,21 @@ def _machine(where: Place) -> Iterator[Check]:
         )
 
 
+def _git() -> Check:
+    git, fix = shutil.which("git"), "install git; steps in worktrees need it"
+    if git is None:
+        return Check("git", "warn", "not found", fix)
+    try:
+        words = [git, "--version"]
+        said = subprocess.run(  # noqa: S603 - what PATH of this person finds
+            words, capture_output=True, text=True, timeout=10, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        return Check("git", "warn", f"'{git}' cannot be run: {error}", fix)
+    version = said.removeprefix("git version ").strip()
+    return Check("git", "ok", f"{version} ({git})", facts={"version": version})
+
+
 def _sqlite() -> Check:
     import apsw
 
@@ -120,7 +136,7 @@ def _sqlite() -> Check:
         check_sqlite(version)
     except HoldfastError as error:
         return Check("sqlite", "fix", error.message, error.hint or "")
-    return Check("sqlite", "ok", version)
+    return Check("sqlite", "ok", version, facts={"version": version})
 
 
 def _sandbox() -> Iterator[Check]:
@@ -198,7 +214,7 @@ def _disk(where: Place) -> Iterator[Check]:
     kind = file_system(folder)
     try:
         check_file_system(kind, where.location)
-        yield Check("file system", "ok", kind or "unknown")
+        yield Check("file system", "ok", kind or "unknown", facts={"kind": kind})
     except HoldfastError as error:
         yield Check(
             "file system", "fix", error.message, f"{error.hint}: --store DIR, HOLDFAST_STORE"
@@ -213,6 +229,23 @@ def _disk(where: Place) -> Iterator[Check]:
         where.location if writable else f"'{folder}' cannot be written",
         f"chmod u+rwx '{folder}', or use --store DIR",
     )
+    if writable and not is_shared(where.location):
+        yield _skew(_file_clock(folder), "of the file system")
+
+
+def _file_clock(folder: str) -> int:
+    """What time it is for whoever keeps these files; they may be on another machine."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        return os.fstat(file.fileno()).st_mtime_ns // 1_000_000
+
+
+def _skew(theirs: int, whose: str) -> Check:
+    """How much two clocks differ, by what was asked between two looks at the one here."""
+    skew = theirs - wire.now_ms()
+    fine = abs(skew) < _CLOCKS_DIFFER
+    words = f"that {whose} is {abs(skew) / 1000:.1f} s {'ahead' if skew > 0 else 'behind'}"
+    fix = "let both machines keep their clocks by NTP"
+    return Check("clock skew", "ok" if fine else "warn", words, fix, {"skew_ms": skew})
 
 
 def _state(where: Place) -> Iterator[Check]:
@@ -241,7 +274,10 @@ def _state(where: Place) -> Iterator[Check]:
         yield Check("store", "ok", words)
         if not is_shared(where.location):
             yield _log(f"{database}-wal")
+        else:
+            yield _skew(cast("PostgresStore", store).clock(), "of the database")
         yield _holders(store)
+        yield _leases(store)
         yield _times(store)
         yield _litter(where, store)
     except HoldfastError as error:
@@ -254,7 +290,8 @@ def _log(path: str) -> Check:
     """The write-ahead log: it stays long only while somebody reads without an end."""
     size = os.path.getsize(path) if os.path.exists(path) else 0
     hint = "end programs that keep the database open to read; the next run takes the log in"
-    return Check("log", "ok" if size <= LONG_LOG else "warn", size_words(size), hint)
+    grade: Grade = "ok" if size <= LONG_LOG else "warn"
+    return Check("log", grade, size_words(size), hint, {"bytes": size})
 
 
 def _holders(store: Store) -> Check:
@@ -268,6 +305,25 @@ def _holders(store: Store) -> Check:
         return Check("engines", "warn", words, "holdfast resume")
     names = ", ".join(f"process {h.owner.pid} on '{line}'" for _, line, h in held)
     return Check("engines", "ok", names or "none is running")
+
+
+def _leases(store: Store) -> Check:
+    """What engines have in hand: lines, steps, and attempts that others make for them."""
+    from holdfast.store.host import gone
+
+    holders = [holder for _, _, holder in store.held()]
+    lives = {holder.owner.engine for holder in holders if not gone(holder)}
+    claims = [engine for _, engine, _ in store.claims()]
+    left = sum(1 for engine in claims if engine not in lives)
+    parts = (count(len(holders), "line"), count(len(claims), "step"))
+    words = f"{' and '.join(parts)} held, {count(len(store.errands()), 'errand')} open"
+    facts: dict[str, Json] = {"lines": len(holders), "steps": len(claims), "left": left}
+    facts |= {"errands": len(store.errands())}
+    if left:
+        return Check(
+            "leases", "warn", f"{words}; {left} of engines that are gone", "holdfast resume", facts
+        )
+    return Check("leases", "ok", words, facts=facts)
 
 
 def _times(store: Store) -> Check:

@@ -21,6 +21,7 @@ from holdfast.ports import Stat
 from holdfast.store import rows
 from holdfast.store.blobs import Blobs
 from holdfast.store.objects import BlobObjects
+from holdfast.store.pgcheck import table_flaws
 from holdfast.store.pgschema import MIGRATIONS, RIGHTS, VERSION
 from holdfast.store.pgtables import INCARNATION, PATIENCE, Address, PgTables
 from holdfast.store.pieces import BlobRows
@@ -95,7 +96,14 @@ class PostgresStore(RelationalStore):
     def check(self) -> Iterator[str]:
         """As every store does; large contents are checked where they are, not as copies."""
         yield from self._database.flaws()
+        with self._database.connect() as connection:
+            yield from table_flaws(connection, self._database.address.schema)
         yield from problems(self._database, _large(self._database, None))
+
+    def clock(self) -> int:
+        """What time it is on the server, in milliseconds since 1970."""
+        query = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+        return cast("int", self._database.query(query, ())[0][0])
 
     def facts(self) -> dict[str, int | str]:
         """What there is to know of the database itself."""
