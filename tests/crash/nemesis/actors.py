@@ -158,12 +158,11 @@ class Kept:
     def __init__(self, world: World, *words: str) -> None:
         self._world = world
         self._words = words
-        self.starts = 0
+        self.ends: Counter[int] = Counter()
         self.said = Path()
         self.process = self._begin()
 
     def _begin(self) -> "subprocess.Popen[bytes]":
-        self.starts += 1
         process, self.said = self._world.start(*self._words)
         return process
 
@@ -175,6 +174,7 @@ class Kept:
         """Whether it had to be started again."""
         if self.process.poll() is None:
             return False
+        self.ends[self.process.returncode] += 1
         self._world.ended("", self._words, self.process.returncode, self.said)
         self.process = self._begin()
         return True
@@ -188,6 +188,7 @@ class Kept:
             self.process.kill()
             self.process.wait()
             code = HUNG
+        self.ends[code] += 1
         self._world.ended("", self._words, code, self.said)
         return code
 
@@ -208,11 +209,12 @@ class Page:
         self.server = Kept(world, *words)
         self.looks: Counter[str] = Counter()
         self._open: Callable[[str], int] | None = None
+        self._pid = 0
 
     def look(self) -> None:
         """One look at the list of runs; a page that cannot read its store says so."""
-        if self.server.keep():
-            self._open = None
+        if self._pid != self.server.pid:  # another one is there, with a door of its own
+            self._pid, self._open = self.server.pid, None
         if self._open is None and not self._enter():
             return
         assert self._open is not None

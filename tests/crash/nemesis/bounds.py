@@ -56,13 +56,15 @@ class Sampler:
         if self.log > LOG_LIMIT:
             yield f"the log of the database had {self.log} bytes"
 
-    def shown(self) -> str:
-        return "; ".join(
-            f"{name}: {mean(found.memory) / (1 << 20):.0f} MiB, {rate(found) / (1 << 10):+.0f} KiB/h, "
-            f"{max(found.handles)} handles"
-            for name, found in self.processes.items()
-            if len(found.at) >= FEWEST
-        )
+    def figures(self) -> dict[str, int]:
+        """What a reader wants to know of it."""
+        told = {"log KiB": self.log >> 10}
+        for name, found in self.processes.items():
+            if len(found.at) >= FEWEST:
+                told[f"{name} MiB"] = round(mean(found.memory)) >> 20
+                told[f"{name} KiB/h"] = round(rate(found)) >> 10
+                told[f"{name} handles"] = max(found.handles)
+        return told
 
 
 def rate(found: Samples) -> float:

@@ -65,8 +65,10 @@ class Play:
 
     def look(self) -> None:
         self.sampler.look({name: kept.pid for name, kept in self.kept.items()})
-        for kept in (self.watch, *self.workers):
-            kept.keep()
+        self.workers[1].keep()
+        for name, kept in self.kept.items():
+            if kept.keep():
+                self.sampler.processes.pop(name, None)  # another one begins from the start
 
     def watched(self) -> None:
         self.number += 1
@@ -119,16 +121,29 @@ class Play:
     def end(self) -> None:
         for name, kept in {**self.kept, "second worker": self.workers[1]}.items():
             code = kept.end()
-            self.report.outcomes[f"{name} started"] += kept.starts
+            for how, times in kept.ends.items():
+                self.report.outcomes[f"{name} {how}"] += times
             if code not in {0, 130}:
                 self.report.violations.append(f"the {name} ended with {code}")
         for what, times in self.page.looks.items():
             self.report.outcomes[f"page {what}"] += times
 
+    def keep(self, place: Path) -> Path:
+        """Copy the project and what was said to where somebody can look at it."""
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(self.world.root, place / "project", symlinks=True)
+        shutil.copytree(self.world.folder / "said", place / "said")
+        return place.resolve()
+
     def judge(self, wanted: dict[str, dict[str, Digest]]) -> None:
         """All questions."""
         found = self.report.violations
         found += self.engines.violations
+        found += [
+            f"{' '.join(words)} ended with {answer.code}: {answer.err[-1200:]}"
+            for line, words, answer in self.world.told
+            if not line and ("Traceback" in answer.err or answer.code in {9, 70})
+        ]
         checked = self.engines.call("fan", "verify", "--all", "-f", "fan.yaml")
         if checked.code:
             found.append(f"verify: {checked.code} {checked.out[-800:]}{checked.err[-800:]}")

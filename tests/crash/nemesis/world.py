@@ -107,7 +107,7 @@ def planned(name: str, steps: dict[str, Any]) -> dict[str, Any]:
     defaults = {"workspace": "scratch", "timeout": f"{TIMEOUT}s", "retries": 1}
     if name == "effect":
         del defaults["retries"]
-    return {"name": name, "defaults": defaults, "steps": steps}
+    return {"name": name, "project": "play", "defaults": defaults, "steps": steps}
 
 
 def reading(name: str) -> dict[str, Any]:
