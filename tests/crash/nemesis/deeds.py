@@ -1,6 +1,5 @@
 """What the nemesis does: one deed at a time, at moments and to victims that a seed decides."""
 
-import os
 import random
 import signal
 import threading
@@ -17,6 +16,7 @@ from tests.crash.nemesis.world import LEASE, LINES
 from tests.postgres import Server
 
 PIECE = 256 * 1024
+LOOKS = 100  # for a step that runs just now
 
 
 @dataclass
@@ -67,9 +67,13 @@ class Nemesis:
 
     def kill_step(self) -> bool:
         """A process below an engine: what its step started, or what holds that."""
-        engine = self.engines.pick(self.dice)
-        below = descendants(engine.pid) if engine is not None else []
-        return bool(below) and kill_process(self.dice.choice(below))
+        for _ in range(LOOKS):
+            engine = self.engines.pick(self.dice)
+            below = descendants(engine.pid) if engine is not None else []
+            if below and kill_process(self.dice.choice(below)):
+                return True
+            self.pause(0.05)
+        return False
 
     def stand_still(self) -> bool:
         """Longer than a lease, so that others take what it had; then it goes on."""
@@ -177,7 +181,3 @@ def every(event: threading.Event, seconds: float, work: Callable[[], None]) -> t
     thread = threading.Thread(target=loop, name=getattr(work, "__name__", ""))
     thread.start()
     return thread
-
-
-def alive(pid: int) -> bool:
-    return os.path.exists(f"/proc/{pid}")

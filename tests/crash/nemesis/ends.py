@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.model.digest import Digest
+from holdfast.model.event import AttemptAccepted, StepsReused, StepsTaken
 from holdfast.ports import Store
 from tests.crash.looks import left_running
 from tests.crash.nemesis.world import LINES, Told, World
@@ -26,9 +27,21 @@ def facts_of(store: Store) -> Facts:
 
 
 def contents_of(store: Store, line: str) -> dict[str, Digest]:
-    """What stands for each step of a line; added steps and items too."""
-    project = next((row.project for row in store.runs(line)), "")
-    return {str(step): row.digest for step, row in store.newest_of_all(project, line).items()}
+    """What stands for each step in the last run of a line; added steps and items too.
+
+    The newest that was accepted is not it: inputs that come back bring an older one back.
+    """
+    found: dict[str, Digest] = {}
+    for run in [row.run for row in store.runs(line)][-1:]:
+        for recorded in store.read(f"run:{run}"):
+            match recorded.event:
+                case AttemptAccepted() as event:
+                    found[event.step] = event.digest
+                case StepsReused() | StepsTaken() as event:
+                    found.update({item.step: item.digest for item in event.items})
+                case _:
+                    pass
+    return found
 
 
 def broken(world: World, wanted: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
