@@ -20,7 +20,7 @@ KB = 1024
 
 def judge(found: Results) -> list[Promise]:
     """Every promise: held, missed, or not measured in this run."""
-    parts = (_cold, _peers, _again, _resume, _plans, _ledgers, _page, _start, _shared)
+    parts = (_cold, _floor, _peers, _again, _resume, _plans, _ledgers, _page, _start, _shared)
     return [promise for part in parts for promise in part(found)]
 
 
@@ -60,6 +60,16 @@ def _cold(found: Results) -> Iterator[Promise]:
         ours = found.cell("holdfast", "chain", "cold", size)
         wall = _ratio(ours, found.cell("bare full", "chain", "cold", size), "wall")
         yield _at_most(f"chain, {size:,} steps, cold: wall of the run", 1.3, "× bare full", wall)
+
+
+def _floor(found: Results) -> Iterator[Promise]:
+    """One step after the other, each synced before the next one begins."""
+    local = found.cell("holdfast", "chain", "cold", SMALL)
+    rate = local.steps / local.wall if local is not None and local.wall else None
+    yield _at_least("SQLite, a chain: steps accepted a second", 100, "steps", rate)
+    chain = next((row for row in found.besides if row.shape == "chain"), None)
+    rate = chain.per_second if chain is not None else None
+    yield _at_least("PostgreSQL, a chain: steps accepted a second", 200, "steps", rate)
 
 
 def _peers(found: Results) -> Iterator[Promise]:

@@ -11,6 +11,7 @@ from bench.kill import kill_and_resume
 from bench.measure import BARE, FULL, HOLDFAST, Sample, run
 from bench.own import plans
 from bench.results import (
+    Beside,
     Cell,
     Claims,
     Contender,
@@ -75,6 +76,16 @@ def test_a_promise_is_held_missed_or_not_measured() -> None:
     unknown = promise(found, "wide, 100,000 steps, cold")
     assert (unknown.measured, unknown.held) == (None, None)
     assert promise(found, "commands `true`, 2 at once").measured == pytest.approx(2.0)
+
+
+def test_the_floor_is_what_one_step_after_the_other_gives() -> None:
+    found = results()
+    assert promise(found, "SQLite, a chain").held is None
+    found.cells.append(Cell("holdfast", "chain", "cold", 1_000, 1_000, 3, cpu=1.0, wall=4.0))
+    found.besides.append(Beside("dbos", "chain", 1_000, 150.0, 100.0, 3))
+    assert promise(found, "SQLite, a chain").measured == pytest.approx(250.0)
+    assert promise(found, "SQLite, a chain").held is True
+    assert promise(found, "PostgreSQL, a chain").held is False
 
 
 def test_a_peer_counts_per_step_and_by_the_less_favourable_time() -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from hypothesis import strategies as st
@@ -307,7 +308,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.write(batch)
 
     def write(self, batch: Batch) -> None:
-        if self.tried(batch, lambda: self.store.commit(batch) or True) is not None:
+        if self.tried(batch, partial(self.store.commit, batch)) is not None:
             self.model.commit(batch)
             self.model.purged -= {row.digest for row in batch.artifacts}
             self.count("written")
@@ -388,7 +389,7 @@ class StoreMachine(RuleBasedStateMachine):
         journal = f"line:{PROJECT}/{line}"
         gone = RunCollected(run, now, *self.store.end(f"run:{run}"), by="ann")
         batch = Batch([Append(journal, self.end(journal, age // 3), [(now, gone)])])
-        if self.tried(batch, lambda: self.store.remove_run(run, batch) or True) is not None:
+        if self.tried(batch, partial(self.store.remove_run, run, batch)) is not None:
             self.model.commit(batch)
             self.model.remove(run)
             self.count("collected")
@@ -402,7 +403,7 @@ class StoreMachine(RuleBasedStateMachine):
         said = ContentPurged((digest,), "ann", None)
         batch = Batch([Append(journal, self.end(journal, age // 3), [(now, said)])])
         numbers = [row.number for row in self.store.artifacts(digest=digest)]
-        if self.tried(batch, lambda: self.store.purge([digest], numbers, batch) or True):
+        if self.tried(batch, partial(self.store.purge, [digest], numbers, batch)):
             self.model.commit(batch)
             del self.model.blobs[digest]
             self.model.purged.add(digest)
