@@ -34,6 +34,8 @@ TRICKS = (
 CONTROLS = {
     "\x1b[2J": "\\u{1b}[2J",
     "\x1b]0;title\x07": "\\u{1b}]0;title\\u{7}",
+    "\x1b]52;c;aGVsZA==\x07": "\\u{1b}]52;c;aGVsZA==\\u{7}",
+    "\x1b]8;;http://127.0.0.1:9/\x07link": "\\u{1b}]8;;http://127.0.0.1:9/\\u{7}link",
     "\x9b31m": "\\u{9b}31m",
     "over\rwritten": "over\\u{d}written",
     "\u202egnp.exe": "\\u{202e}gnp.exe",
@@ -82,11 +84,15 @@ def _hostile(project: Project, port: int) -> None:
 
 def _ticket(project: Project, text: str) -> None:
     """The same in the words of a ticket, in what a model says of it, and in the file that it edits."""
-    name = "<svg onload=alert(9)>.txt"
+    name, signs = "<svg onload=alert(9)>.txt", "\n".join(CONTROLS)
     repository(project, {name: "a\n"})
-    words = f"---\nid: sly\nacceptance: [{json.dumps(TRICKS[0])}]\n---\n# {TRICKS[1]}\n\n{text}\n"
+    words = f"---\nid: sly\nacceptance: [{json.dumps(TRICKS[0])}]\n---\n# {TRICKS[1]}\n\n{text}\n{signs}\n"
     played = script(
-        project, [edit(block(name, "a\n", f"{text}\n")), finish(summary=f"{TRICKS[0]} {text}")]
+        project,
+        [
+            edit(block(name, "a\n", f"{text}\n{signs}\n")),
+            finish(summary=f"{TRICKS[0]} {text} {signs}"),
+        ],
     )
     found = worked(project, ticket(project, words), "--unverified", "--script", played)
     assert found["exit"] == 0, found["err"]
