@@ -40,7 +40,7 @@ class Piped(Talk):
         super().__init__(project)
         self.bare = bare
         about = {"name": "eager", "version": "1"}
-        able = {"elicitation": {}}
+        able: dict[str, Any] = {"elicitation": {}}
         bare.request(
             "initialize", {"protocolVersion": VERSION, "capabilities": able, "clientInfo": about}
         )
