@@ -236,7 +236,7 @@ def decided(eye: apsw.Connection) -> int:
     kinds = [kind_of_class(one) for one in PERSONS]
     marks = ",".join("?" * len(kinds))
     rows = eye.execute(f"SELECT count(*) FROM event WHERE kind IN ({marks})", kinds).fetchall()
-    return int(rows[0][0])
+    return int(str(rows[0][0]))
 
 
 def operations() -> list[str]:

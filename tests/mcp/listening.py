@@ -67,10 +67,10 @@ def peak(pid: int) -> int:
 
 
 @contextmanager
-def listening(project: Project) -> Iterator[Door]:
+def listening(project: Project, *words: str) -> Iterator[Door]:
     """A server of a project, until it is not needed any more."""
     process = subprocess.Popen(
-        [*COMMAND, "mcp", "--http"],
+        [*COMMAND, "mcp", "--http", *words],
         cwd=project.root,
         env=project.environment(),
         stderr=subprocess.PIPE,

@@ -40,7 +40,7 @@ class Piped(Talk):
         super().__init__(project)
         self.bare = bare
         about = {"name": "eager", "version": "1"}
-        able = {"elicitation": {}}
+        able: dict[str, Any] = {"elicitation": {}}
         bare.request(
             "initialize", {"protocolVersion": VERSION, "capabilities": able, "clientInfo": about}
         )
@@ -171,6 +171,20 @@ def test_a_sign_that_is_no_digit_is_no_number(
 ) -> None:
     error = piped.bare.refused(tool, **arguments)
     assert error["code"] != "bug", error
+
+
+@pytest.mark.req("D31", "R173")
+def test_a_client_that_says_yes_to_everything_decides_nothing(piped: Piped) -> None:
+    before = decided(piped.eye)
+    for number, approval in enumerate(piped.values["approval_id"]):
+        params = {"name": "approval_request_human", "arguments": {"approval_id": approval}}
+        frame = {"jsonrpc": "2.0", "id": f"yes-{number}", "method": "tools/call", "params": params}
+        asked = len(piped.bare.asked)
+        answer = piped.ask(Frame(json.dumps(frame).encode(), f"yes-{number}"))
+        told = answer["result"]["structuredContent"]
+        assert (told["state"], told["shown_to_person"]) == ("open", "accept")
+        assert len(piped.bare.asked) == asked + 1
+    assert decided(piped.eye) == before
 
 
 STRANGERS = {

@@ -232,7 +232,7 @@ class Ask:
         return self.who in PEOPLE and self.method == "POST"
 
 
-def ask_of(scene: Scene, case: Case, method: str, who: str, body: str) -> Ask:
+def ask_of(scene: Scene, case: Case[Any], method: str, who: str, body: str) -> Ask:
     """What Schemathesis made, asked by somebody; a method or a body may be another than the described."""
     kept = ("method", "url", "headers", "params", "json", "data", "cookies", "files")
     made = case.as_transport_kwargs(base_url=scene.site.base)

@@ -24,6 +24,9 @@ FLAGS = (
     "--host-resolver-rules=MAP rebind.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )
 
+REPORTS = """document.addEventListener("securitypolicyviolation", (one) =>
+  console.error("refused by the policy: " + one.violatedDirective + " " + one.blockedURI));"""
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
@@ -57,6 +60,7 @@ class Visit:
 
     def __init__(self, context: BrowserContext) -> None:
         self.context = context
+        context.add_init_script(REPORTS)
         self.page: Page = context.new_page()
         self.faults: list[str] = []
         self.asked: list[str] = []

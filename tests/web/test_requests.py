@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from urllib.parse import quote
 
 import pytest
 
@@ -96,3 +97,21 @@ def test_what_is_no_request_is_answered_with_the_same_headers(asked: Scene) -> N
         said = asked.site.raw(request)
         assert (said.status, said.body) == (421, b"")
         assert {name: said.headers.get(name.lower()) for name in HEADERS} == HEADERS
+
+
+@pytest.mark.req("D22")
+def test_a_content_is_asked_for_by_its_whole_digest_and_nothing_else(asked: Scene) -> None:
+    digest = asked.known["digest"][0]
+    said = asked.site.ask(f"/content/{digest}")
+    assert (said.status, said.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    assert said.headers["content-disposition"].startswith("attachment")
+    for wrong in (
+        *("../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "..%2f..%2fetc%2fpasswd", "/etc/passwd"),
+        *("..\\..\\etc\\passwd", "....//etc/passwd", "%00", f"{digest}%00", f"{digest}%0a", "."),
+        *(digest[:-1], f"{digest}0", digest.upper(), f"{digest}/..", f"%2f{digest}", "\u0660" * 64),
+    ):
+        for root in ("content", "artifact", "static"):
+            path = quote(f"/{root}/{wrong}", safe="/%.\\")
+            said = asked.site.ask(path)
+            assert said.status == 404, path
+            assert b"root:" not in said.body, path
