@@ -47,6 +47,11 @@ class Team:
         with psycopg.connect(base, options=f"-csearch_path={schema}") as connection:
             return connection.execute(query).fetchall()
 
+    def change(self, query: str) -> None:
+        base, _, schema = self.url.partition("&schema=")
+        with psycopg.connect(base, options=f"-csearch_path={schema}") as connection:
+            connection.execute(query)
+
 
 @pytest.fixture
 def team(postgres: Server, tmp_path: Path) -> Iterator[Team]:

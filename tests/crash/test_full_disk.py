@@ -3,13 +3,16 @@
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.cli.project import Project
 from tests.crash import plans
 from tests.crash.disk import DISK_FAILED, blamed
 from tests.crash.faults import Case, Reference, Report, Scene, reference_of
+from tests.web.site import serve
 
 EACH = 200_000
 FILLER = "filler.bin"
@@ -104,6 +107,43 @@ def test_a_full_disk_is_said_once_and_the_run_goes_on_when_there_is_room(
     report = Report(f"D08 full disk ({place})")
     filled(tmp_path, disk, report, place, 12, 16, [1_200_000])
     settle(report)
+
+
+@pytest.mark.req("D08")
+def test_the_page_answers_while_the_disk_is_full_and_after(
+    tmp_path: Path, disk: Callable[[int], Path]
+) -> None:
+    """Who looks sees the run as far as it came, and after room was made that it ended well."""
+    project, small = Project(tmp_path), disk(16)
+    (small / "store").mkdir()
+    (project.root / ".holdfast").symlink_to(small / "store")
+    person = project.home / ".config" / "holdfast"
+    person.mkdir(parents=True)
+    (person / "config.toml").write_text("[sandbox]\nspare = 1\n")
+    filler = small / FILLER
+    try:
+        project.plan({f"s{n}": {"shell": f"head -c {EACH} /dev/urandom"} for n in range(12)})
+        project.plan({"first": {"shell": "echo first"}}, file="first.yaml", name="first")
+        assert project.run("first.yaml").code == 0
+        page = serve(project)
+        page.enter()
+        free = shutil.disk_usage(small).free
+        filler.write_bytes(b"f" * (free - 1_200_000))
+        stopped = project.call("run", "-j", "2")
+        assert stopped.code == DISK_FAILED, stopped
+        run = project.ok("status", "--json", "--plan-id", "demo").json["run"]
+        with suppress(OSError), open(small / "rest.bin", "wb", buffering=0) as rest:
+            while True:  # and now nothing fits any more
+                rest.write(b"r" * 4096)
+        asked = [page.ask(path).status for path in ("/", f"/runs/{run}", "/approvals")]
+        assert asked == [200, 200, 200]
+        for place in (filler, small / "rest.bin"):
+            place.unlink(missing_ok=True)
+        resumed = project.resume()
+        assert (resumed.code, set(resumed.states.values())) == (0, {"done"}), resumed.err
+        assert b"completed" in page.ask(f"/runs/{run}").body
+    finally:
+        project.end()
 
 
 @pytest.mark.soak("full-disk")
