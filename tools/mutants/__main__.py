@@ -61,8 +61,8 @@ def digest_of(paths: Iterable[Path]) -> str:
 class Trials:
     """The whole of it, as the loop over tests of one pytest session that has them loaded."""
 
-    def __init__(self, chosen: list[Mutant], jobs: int) -> None:
-        self.chosen, self.jobs = chosen, jobs
+    def __init__(self, chosen: list[Mutant], jobs: int, budget: float) -> None:
+        self.chosen, self.jobs, self.budget = chosen, jobs, budget
         self.tests = digest_of(one for top in (*NEAR, *FAR) for one in Path(top).rglob("*.py"))
         self.core = digest_of(CORE.glob("*.py"))
         self.known: dict[str, Known] = {}
@@ -72,7 +72,7 @@ class Trials:
         if session.testsfailed:
             return False
         self.items = {one.nodeid: one for one in session.items}
-        self.live = trial.functions()
+        self.live, self.caches = trial.functions(), trial.caches()
         gc.collect()
         gc.freeze()
         self._measure()
@@ -124,7 +124,7 @@ class Trials:
             count = sum(
                 trial.exchange(one, ast.parse(source_of(one)), self.live) for one in modules
             )
-            trial.forget()
+            trial.forget(self.caches)
             reports, took = trial.run(items, lambda _: trial.WALL, whole=True)
             return {"count": count, "failed": reports.failed, "took": took}
 
@@ -185,9 +185,12 @@ class Trials:
     def _work(self, one: Mutant, names: Sequence[str]) -> trial.Work:
         if one.is_code:
             items = [self.items[name] for name in names]
-            return lambda: trial.try_code(one, items, lambda n: self.known[n].seconds, self.live)
+            return partial(trial.try_code, one, items, self._seconds, self.live, self.caches)
         limit = 20.0 + trial.PATIENCE * sum(self.known[name].seconds for name in names)
         return lambda: trial.try_module(one, names, limit)
+
+    def _seconds(self, name: str) -> float:
+        return self.known[name].seconds
 
     def _tests_for(self, one: Mutant) -> list[str]:
         """Who reaches it, in the order in which they are asked: likely killers, the near, the fast."""
@@ -204,7 +207,7 @@ class Trials:
                 self.known[name].seconds,
             )
         )
-        chosen, left = [], BUDGET
+        chosen, left = [], self.budget
         for name in reaching:
             left -= self.known[name].seconds
             if left < 0:
@@ -227,7 +230,9 @@ class Trials:
         kept = done.get(one.name)
         if kept is None or kept["source"] != self._source(one):
             return False
-        return kept["verdict"] in {"killed", "timeout"} or kept["tests"] == self.tests
+        if kept["verdict"] in {"killed", "timeout"}:
+            return True
+        return bool(kept["tests"] == self.tests and kept["budget"] >= self.budget)
 
     def _source(self, one: Mutant) -> str:
         return digest_of([CORE / f"{one.module}.py"])
@@ -239,7 +244,8 @@ class Trials:
                 likely.remove(by)
             likely.insert(0, by)
             del likely[8:]
-        row = {"name": one.name, "source": self._source(one), "tests": self.tests, **answer}
+        about = {"source": self._source(one), "tests": self.tests, "budget": self.budget}
+        row = {"name": one.name, **about, **answer}
         out.write(json.dumps(row, ensure_ascii=False) + "\n")
         out.flush()
 
@@ -261,6 +267,7 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--budget", type=float, default=BUDGET, help="seconds of tests of each")
     parser.add_argument("--report", action="store_true", help="only write the report anew")
     chosen = parser.parse_args()
     PLACE.mkdir(exist_ok=True)
@@ -274,7 +281,9 @@ def main() -> int:
             "mutants", derandomize=True, database=None, phases=phases, max_examples=EXAMPLES
         )
         settings.load_profile("mutants")  # which that of the tests takes up
-        code = pytest.main([*trial.OPTIONS, *NEAR, *FAR], plugins=[Trials(every, chosen.jobs)])
+        code = pytest.main(
+            [*trial.OPTIONS, *NEAR, *FAR], plugins=[Trials(every, chosen.jobs, chosen.budget)]
+        )
         if code not in {0, pytest.ExitCode.NO_TESTS_COLLECTED}:
             return int(code)
     return write(every, read_results())
