@@ -64,7 +64,6 @@ class Trials:
     def __init__(self, chosen: list[Mutant], jobs: int, budget: float) -> None:
         self.chosen, self.jobs, self.budget = chosen, jobs, budget
         self.tests = digest_of(one for top in (*NEAR, *FAR) for one in Path(top).rglob("*.py"))
-        self.core = digest_of(CORE.glob("*.py"))
         self.known: dict[str, Known] = {}
         self.killers: dict[tuple[str, str], list[str]] = defaultdict(list)
 
@@ -82,22 +81,26 @@ class Trials:
     # What the tests reach.
 
     def _measure(self) -> None:
-        """A test is measured again when its file or the core has changed."""
+        """A test is measured again when its file has changed, or a module that it reached."""
         place = PLACE / "reach.json"
         stored = json.loads(place.read_text()) if place.exists() else {}
-        if stored.get("core") != self.core:
-            stored = {"core": self.core, "files": {}, "tests": {}}
+        stored = stored or {"core": {}, "files": {}, "tests": {}}
+        core = {one.stem: digest_of([one]) for one in CORE.glob("*.py")}
+        moved = {name for name in core if stored["core"].get(name) != core[name]}
         files = {name.partition("::")[0] for name in self.items}
         fresh = {name: digest_of([Path(name)]) for name in files}
         changed = {name for name in files if stored["files"].get(name) != fresh[name]}
-        for name in [one for one in stored["tests"] if one.partition("::")[0] in changed]:
-            del stored["tests"][name]
-        if new := [one for one in self.items if one.partition("::")[0] in changed]:
+        kept = {
+            name: one
+            for name, one in stored["tests"].items()
+            if name.partition("::")[0] not in changed and moved.isdisjoint(one["lines"])
+        }
+        again = changed | {name for name in stored["tests"] if name not in kept}
+        if new := [one for one in self.items if {one, one.partition("::")[0]} & again]:
             print(f"{len(new)} tests, each alone: which lines do they reach?", flush=True)
             found = self._reached(new)
             self._check_harness(found)
-            stored["tests"] |= found
-            stored["files"] |= fresh
+            stored = {"core": core, "files": fresh, "tests": kept | found}
             place.write_text(json.dumps(stored))
         self.known = {name: Known(**one) for name, one in stored["tests"].items()}
 
