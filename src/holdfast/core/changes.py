@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from holdfast.core.refs import Refs, Upstream
 from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Digest, Json, digest_json
+from holdfast.model.digest import Digest, Json, same
 from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Step, StepId
 
@@ -256,12 +256,12 @@ def _model(before: Mapping[str, Json], after: Mapping[str, Json]) -> list[Change
 
 
 def _one(part: str, code: str, before: Json, after: Json) -> list[Change]:
-    if _same(before, after):
+    if same(before, after):
         return []
     if isinstance(before, Mapping) or isinstance(after, Mapping):
         old, new = _mapping(before), _mapping(after)
         both = old.keys() & new.keys()
-        names = tuple(sorted(k for k in {*old, *new} if k not in both or not _same(old[k], new[k])))
+        names = tuple(sorted(k for k in {*old, *new} if k not in both or not same(old[k], new[k])))
         if part == "guards":
             names = ()
         return [Change(part, code, names, before, after)]
@@ -269,13 +269,6 @@ def _one(part: str, code: str, before: Json, after: Json) -> list[Change]:
         names = tuple(sorted({*_names(before)} ^ {*_names(after)}))
         return [Change(part, code, names, before, after)]
     return [Change(part, code, (part,), before, after)]
-
-
-def _same(before: Json, after: Json) -> bool:
-    """As a key has it: to Python, true is 1."""
-    if before is after or before != after:
-        return before is after
-    return digest_json(before) == digest_json(after)
 
 
 def _names(value: Json) -> list[str]:
