@@ -1,14 +1,14 @@
 """How long a provider is left alone after it failed."""
 
-from holdfast.core.backoff import LONGEST, MOST_TRIES, PATIENCE, wait_before
+from holdfast.core.backoff import MOST_TRIES, PATIENCE, wait_before
 
 MIDDLE = 32  # the spread that leaves a wait as it is
 
 
-def test_each_wait_is_twice_the_one_before_up_to_the_longest() -> None:
+def test_each_wait_is_twice_the_one_before() -> None:
     waits = [wait_before(tries, None, MIDDLE) for tries in range(1, MOST_TRIES)]
     assert waits == [1.0, 2.0, 4.0, 8.0, 16.0]
-    assert wait_before(1, LONGEST - 1, MIDDLE) == LONGEST - 1
+    assert wait_before(1, None) == 0.5
 
 
 def test_the_last_try_is_followed_by_none() -> None:

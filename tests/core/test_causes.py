@@ -214,3 +214,9 @@ def test_a_key_that_is_made_otherwise_says_so_and_nothing_else() -> None:
     old: dict[str, Json] = {"ext": {"v": 0, "uses": "shell"}}
     new: dict[str, Json] = {"ext": {"v": 1, "uses": "python"}}
     assert [change.code for change in differences(old, new, None, {})] == ["key_version"]
+
+
+def test_true_is_not_one_though_python_says_so() -> None:
+    change = Change("with", "parameters_changed", ("x",), {"x": 1, "y": 2}, {"x": True, "y": 2})
+    (piece,) = pieces_of(change, lambda *_: None, lambda *_: None)
+    assert (piece.name, piece.how, counted(piece)) == ("with.x", "changed", "with.x (+1 −1)")

@@ -13,6 +13,7 @@ from holdfast.core.changes import (
     Probe,
     choose,
     differences,
+    guards_only,
     unchanged_parts,
 )
 from holdfast.core.reasons import CODES
@@ -271,3 +272,20 @@ def test_another_version_of_the_key_is_all_that_is_said() -> None:
     old["ext"] = {"v": 0, "uses": "other"}
     (found,) = differences(old, parts(S), None, {})
     assert (found.code, found.before, found.after) == ("key_version", 0, 1)
+
+
+@pytest.mark.req("R56")
+def test_true_is_not_one_though_python_says_so() -> None:
+    old, new = (parts(replace(S, values={"x": x, "y": 2})) for x in (1, True))
+    (found,) = differences(old, new, None, {})
+    assert (found.code, found.part, found.names) == ("parameters_changed", "with", ("x",))
+    both = parts(replace(S, values={"x": True, "y": 2}, guards=(Guard("syntax"),)))
+    assert not guards_only(differences(old, both, None, {}))
+    whole, real = (parts(replace(S, values={"x": x})) for x in (1, 1.0))
+    assert differences(whole, real, None, {}) == (), "they have one digest"
+
+
+def test_a_value_that_is_said_to_be_nothing_is_named_too() -> None:
+    old, new = (parts(replace(S, values=values)) for values in ({"y": 2}, {"x": None, "y": 2}))
+    (found,) = differences(old, new, None, {})
+    assert found.names == ("x",)

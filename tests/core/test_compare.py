@@ -7,6 +7,7 @@ from holdfast.core.compare import (
     LONGEST_LIST,
     LONGEST_TEXT,
     ValueChange,
+    line_counts,
     plan_change,
     text_change,
     value_changes,
@@ -14,6 +15,7 @@ from holdfast.core.compare import (
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, Step, StepId
 
+A = StepId("a")
 VALUES: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
@@ -63,3 +65,17 @@ def test_texts() -> None:
     ]
     assert (text_change("a\n", "a", ("x", "y")) or [])[-1] == "(only line ends differ)"
     assert text_change("a\n" * LONGEST_TEXT, "b\n", ("x", "y")) is None
+
+
+def test_true_is_not_one_though_python_says_so() -> None:
+    one, true = ({"a": [{"x": x}]} for x in (1, True))
+    assert list(value_changes(one, true)) == [ValueChange("a[0].x", "changed", 1, True)]
+    plans = [Plan("p", {A: Step(A, values={"x": x})}) for x in (1, True)]
+    (found,) = plan_change(*plans).changed
+    assert found.keys == (ValueChange("values", "changed", {"x": 1}, {"x": True}),)
+
+
+def test_added_and_removed_lines_are_counted() -> None:
+    lines = text_change("a\nb\nc\n", "a\nx\n", ("one", "two"))
+    assert lines is not None
+    assert line_counts(lines) == (1, 2)

@@ -4,10 +4,30 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.decide import Ending, fail, reset, settle
+from holdfast.core.decide import (
+    PERMANENT,
+    Ending,
+    close_gaps,
+    cut_off,
+    fail,
+    free,
+    leave_out,
+    lose,
+    reset,
+    set_aside,
+    settle,
+    stop,
+    waive,
+)
 from holdfast.core.moves import INTERRUPTED
+from holdfast.model.digest import digest_bytes
 from holdfast.model.event import (
+    AttemptFailed,
+    AttemptParked,
+    EffectConfirmed,
     Event,
+    GapClosed,
+    Options,
     Reason,
     Skipped,
     StepFailed,
@@ -15,7 +35,8 @@ from holdfast.model.event import (
     StepsReset,
     StepsSkipped,
 )
-from holdfast.model.plan import Plan, Step
+from holdfast.model.line import SkipRequested
+from holdfast.model.plan import Need, Plan, RunId, Step
 from tests.core.builders import (
     about,
     accepted,
@@ -26,11 +47,13 @@ from tests.core.builders import (
     plan,
     ref,
     rejected,
+    reused,
     sid,
     skipped,
     started,
     state_of,
     step,
+    waived,
 )
 
 S = sid("s")
@@ -192,3 +215,171 @@ def test_a_reset_of_nothing_is_no_event() -> None:
 def test_a_held_step_can_be_reset() -> None:
     state = state_of(plan(step("s")), about("s", "step_held"))
     assert reset(state, [S], "retried") == [StepsReset((S,), "retried")]
+
+
+# --- what no further try can help ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", sorted(PERMANENT))
+def test_what_will_be_the_same_again_is_not_tried_again(code: str) -> None:
+    one = replace(step("s"), retries=5)
+    assert tries(one, AttemptFailed(S, 1, code)) == (1, Reason(code))
+
+
+def test_a_step_that_took_too_long_is_told_how_long_it_may() -> None:
+    one = replace(step("s"), lost_retries=0, timeout=2.5)
+    assert tries(one, lost("s", code="timed_out")) == (1, Reason("timed_out", ("2.5 s",)))
+    assert tries(one, lost("s")) == (1, Reason("lost"))
+    unbounded = replace(one, timeout=None)
+    assert tries(unbounded, lost("s", code="timed_out")) == (1, Reason("timed_out"))
+
+
+# --- effects -----------------------------------------------------------------------------------------------
+
+
+def test_a_candidate_says_that_its_effect_has_happened() -> None:
+    outside = replace(step("s"), effects="external")
+    state = state_of(plan(outside), started("s"), about("s", "effect_started"))
+    happened = EffectConfirmed(S, 1, ref("key"))
+    for ending in (accepted("s"), rejected("s"), AttemptParked(S, 1, ref("x"), ("g",), ("a",))):
+        assert settle(state, ending)[:2] == [happened, ending]
+    for gone in (failed("s"), lost("s")):
+        assert settle(state, gone)[0] == gone
+
+
+def test_what_a_person_gave_confirms_an_effect_only_once_it_is_accepted() -> None:
+    outside = replace(step("s"), effects="external", retries=3)
+    begun_before = (started("s"), about("s", "effect_started"), lost("s"))
+    given = replace(started("s", 2), reguard=ref("kept"))
+    state = state_of(plan(outside), *begun_before, given)
+    assert settle(state, accepted("s", 2)) == [EffectConfirmed(S, 2, ref("key")), accepted("s", 2)]
+    assert settle(state, rejected("s", 2)) == [rejected("s", 2)]
+
+
+# --- what is left out --------------------------------------------------------------------------------------
+
+OPTIONAL = plan(
+    step("a"),
+    replace(step("b"), needs=(Need(sid("a"), optional=True),)),
+    step("c", "a"),
+    step("d", "c", "b"),
+)
+
+
+def test_a_condition_that_does_not_hold_leaves_out_what_cannot_do_without() -> None:
+    assert set_aside(state_of(OPTIONAL), sid("a"), "x > 1") == StepsSkipped(
+        (
+            Skipped(sid("a"), "condition_unmet", sid("x > 1")),
+            Skipped(sid("c"), "condition_above", sid("a")),
+            Skipped(sid("d"), "condition_above", sid("c")),
+        )
+    )
+
+
+def test_what_is_not_selected_is_left_out_with_what_waits_for_it() -> None:
+    state = state_of(OPTIONAL, options=Options(select=(sid("d"),)))
+    assert leave_out(state, sid("a")) == StepsSkipped(
+        (
+            Skipped(sid("a"), "not_selected", sid("a")),
+            Skipped(sid("c"), "not_selected", sid("a")),
+            Skipped(sid("d"), "dependency_skipped", sid("a")),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "above, code, below",
+    [
+        (StepFailed(sid("a"), Reason("lost")), "dependency_failed", "dependency_skipped"),
+        (
+            StepsSkipped((Skipped(sid("a"), "condition_unmet", sid("a")),)),
+            "condition_above",
+            "condition_above",
+        ),
+        (skipped("a"), "dependency_skipped", "dependency_skipped"),
+    ],
+)
+def test_a_ready_step_that_cannot_do_without_a_lost_one_is_skipped_for_its_reason(
+    above: Event, code: str, below: str
+) -> None:
+    state = state_of(OPTIONAL, above)
+    assert stop(state, sid("b"), sid("a")) == StepsSkipped(
+        (Skipped(sid("b"), code, sid("a")), Skipped(sid("d"), below, sid("b")))
+    )
+
+
+def test_what_another_run_lost_is_lost_here_with_what_waits_for_it() -> None:
+    there = state_of(OPTIONAL, StepFailed(sid("c"), Reason("lost"), because=ref("words")))
+    assert lose(state_of(OPTIONAL), sid("c"), there.steps[sid("c")]) == [
+        StepFailed(sid("c"), Reason("lost"), because=ref("words")),
+        StepsSkipped((Skipped(sid("d"), "dependency_failed", sid("c")),)),
+    ]
+    for code, below in (
+        ("condition_unmet", "condition_above"),
+        ("not_selected", "not_selected"),
+        ("dependency_failed", "dependency_skipped"),
+    ):
+        left = Skipped(sid("c"), code, sid("a"))
+        there = state_of(OPTIONAL, StepsSkipped((left,)))
+        assert lose(state_of(OPTIONAL), sid("c"), there.steps[sid("c")]) == [
+            StepsSkipped((left, Skipped(sid("d"), below, sid("c"))))
+        ]
+
+
+def test_added_steps_that_need_a_lost_one_are_skipped() -> None:
+    state = state_of(OPTIONAL, StepFailed(sid("a"), Reason("lost")))
+    assert cut_off(state, map(sid, "dcb")) == StepsSkipped(
+        (
+            Skipped(sid("c"), "dependency_failed", sid("a")),
+            Skipped(sid("d"), "dependency_skipped", sid("c")),
+        )
+    )
+    assert cut_off(state, [sid("b")]) is None
+    assert cut_off(state_of(OPTIONAL), map(sid, "bcd")) is None
+
+
+# --- going on without ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("files", [(), ("out",)])
+def test_a_person_goes_on_without_a_step(files: tuple[str, ...]) -> None:
+    of = plan(replace(step("a"), produces=files), step("b", "a"))
+    state = state_of(of)
+    asked = SkipRequested(RunId("r-1"), sid("a"), "me", ref("why"))
+    event, content = waive(state, 7, asked)
+    assert event.digest == digest_bytes(content)
+    assert (event.form, event.by, event.because) == ("tree" if files else "bytes", "me", ref("why"))
+    assert bool(content) == bool(files), "no file is a tree without any"
+    follow(state, event)
+    assert state.heard == 7
+    assert state.ready == {sid("b")}
+    other, _ = waive(state, 7, replace(asked, step=sid("b")))
+    assert other.config_ref != event.config_ref
+
+
+def test_a_gap_is_closed_with_what_was_made_without_it() -> None:
+    of = graph("a>b>c x>c d")
+    state = state_of(of, waived("a"), reused("x", "b", "c", "d"))
+    assert close_gaps(state, [sid("a")]) == [GapClosed(sid("a"), tuple(map(sid, "abc")))]
+    assert close_gaps(state, [sid("x"), sid("d")]) == []
+    follow(state, *close_gaps(state, [sid("a")]))
+    assert state.ready == {sid("a")}
+    assert sid("a") not in state.gaps
+    assert state.steps[sid("a")].asked
+
+
+def test_another_gap_stays_one_unless_it_is_named_too() -> None:
+    of = graph("a>b>c")
+    state = state_of(of, waived("a"), waived("b"), reused("c"))
+    assert close_gaps(state, [sid("a")]) == [GapClosed(sid("a"), (sid("a"),))]
+    both = close_gaps(state, [sid("a"), sid("b")])
+    assert both == [GapClosed(sid("a"), tuple(map(sid, "abc")))]
+
+
+def test_free_frees_what_is_stuck_and_nothing_else() -> None:
+    state = state_of(graph("a b"), skipped("a"))
+    assert free(state, sid("a")) == [StepsReset((sid("a"),), "retried")]
+    assert free(state, sid("b")) == []
+    asked = state_of(graph("a"), about("a", "step_failed"))
+    wanted = reset(asked, [sid("a")], "retried", [sid("a")])
+    assert wanted == [StepsReset((sid("a"),), "retried", (sid("a"),))]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.digest import EncodingError, Json, canonical, digest_bytes, digest_json
+from holdfast.model.digest import EncodingError, Json, canonical, digest_bytes, digest_json, same
 
 GOLDEN: list[tuple[Json, bytes, str]] = [
     ({}, b"{}", "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),
@@ -129,3 +129,25 @@ def typed(value: Json) -> object:
 @given(plain, plain)
 def test_different_values_have_different_encodings(one: Json, other: Json) -> None:
     assert (canonical(one) == canonical(other)) == (typed(one) == typed(other))
+
+
+@pytest.mark.parametrize(
+    "one, other, alike",
+    [
+        (1, True, False),
+        (0, False, False),
+        (1, 1.0, True),
+        (True, True, True),
+        ({"a": [1, {"b": 0}]}, {"a": [1, {"b": False}]}, False),
+        ({"a": 1, "b": True}, {"b": True, "a": 1}, True),
+        ([1, 2], [1, 3], False),
+        ((1, 2), (1, True), False),
+        ([True, 1], [True, 1], True),
+        (None, {}, False),
+    ],
+)
+def test_values_are_the_same_exactly_if_their_digests_are(
+    one: Json, other: Json, alike: bool
+) -> None:
+    assert same(one, other) is same(other, one) is alike
+    assert (digest_json(one) == digest_json(other)) is alike

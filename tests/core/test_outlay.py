@@ -4,10 +4,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from holdfast.core.outlay import Account, Totals, account_of, summed
+from holdfast.core.outlay import Account, Tally, Totals, account_of, summed
+from holdfast.core.reasons import UNANSWERED
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptAccepted,
+    AttemptFailed,
     AttemptLost,
     AttemptRejected,
     CallAnswered,
@@ -111,3 +113,71 @@ def test_a_call_that_began_before_what_is_looked_at_counts_when_it_ended(
     account = read([end])
     assert [(call.at, call.cost) for call in account.calls] == [(10, cost)]
     assert whole(account).cost == cost
+
+
+# --- what counts against a budget ----------------------------------------------------------------------
+
+
+def spent(*events: Event, since: int = 0) -> int:
+    tally = Tally(since)
+    for seq, event in enumerate(events, 1):
+        tally.take(Recorded(seq, seq * 10, event))
+    return tally.spent
+
+
+def test_a_call_under_way_counts_with_all_that_it_reserved_and_then_with_what_it_cost() -> None:
+    assert spent(start(1, 1), start(1, 2)) == 200
+    assert spent(start(1, 1), start(1, 2), answer(1, 1)) == 130
+    assert spent(start(1, 1), CallFailed(A, 1, 1, "cut_off", 60, 7)) == 60
+    assert spent(start(1, 1, None), answer(1, 1, None)) == 0
+
+
+def test_a_lost_attempt_counts_with_what_was_sent() -> None:
+    lost = AttemptLost(A, 1, "lost", unsent=(2,))
+    assert spent(start(1, 1), start(1, 2), start(2, 1), lost) == 200
+    assert spent(start(1, 1), answer(1, 1), lost) == 30
+
+
+def test_only_what_ended_since_the_moment_counts_and_what_is_under_way() -> None:
+    both = (start(1, 1), answer(1, 1), start(1, 2), answer(1, 2, 7))  # they end at 20 and at 40
+    assert spent(*both, since=20) == 37
+    assert spent(*both, since=21) == 7
+    assert spent(*both, since=41) == 0
+    assert spent(start(1, 1), since=99) == 100
+    assert spent(answer(1, 1), since=10) == 30, "it began before what is looked at"
+
+
+def test_a_call_that_was_never_sent_is_none() -> None:
+    lost = AttemptLost(A, 1, "limit_reached", unsent=(2,))
+    account = read([start(1, 1), start(1, 2), lost, AttemptAccepted(A, 2, MADE)])
+    assert [call.fate for call in account.calls] == ["interrupted"]
+    assert whole(account).calls == 1
+    assert account.made[0].cost == 100
+    assert account.made[0].tokens == 50
+    assert account.made[0].model == "p:m"
+
+
+def test_sums_know_of_each_fate_how_much_has_no_price() -> None:
+    refused: list[Event] = [start(1, 1, None), answer(1, 1, None), AttemptRejected(A, 1, "g")]
+    cut: list[Event] = [start(1, 1, None), AttemptLost(A, 1, "lost")]
+    found = whole(read(refused, cut))
+    assert (found.unpriced, found.unpriced_rejected, found.unpriced_cut) == (2, 1, 1)
+    assert (found.rejected, found.interrupted, found.cut) == (0, 0, 1)
+    made: list[Event] = [start(1, 1, None), answer(1, 1, None), AttemptAccepted(A, 1, MADE)]
+    taken = StepsReused((Reused(A, ASKED, MADE),))
+    assert whole(read(made, [taken])).unpriced_saved == 1
+
+
+def test_sums_begin_at_a_moment_and_it_belongs_to_them() -> None:
+    account = read([start(1, 1), answer(1, 1), start(1, 2), answer(1, 2, 7)])
+    assert summed(account, lambda _: "all", {}, since=20)["all"].calls == 2
+    assert summed(account, lambda _: "all", {}, since=21)["all"].cost == 7
+    assert summed(account, lambda _: "all", {}, since=41) == {}
+
+
+def test_an_attempt_that_failed_without_an_answer_leaves_those_it_has_to_the_next() -> None:
+    told: list[Event] = [start(1, 1), answer(1, 1)]
+    kept = whole(read([*told, AttemptFailed(A, 1, min(UNANSWERED))]))
+    assert kept.rejected == 0
+    gone = whole(read([*told, start(1, 2), AttemptFailed(A, 1, "command_failed")]))
+    assert (gone.rejected, gone.interrupted) == (30, 100)

@@ -52,3 +52,8 @@ def test_a_plan_equals_the_snapshot_that_was_kept_of_it() -> None:
     rich = plan(replace(step("a"), values={"deep": [1, [2.5]]}, timeout=1.5, run=("x", "y")))
     assert compare(plan_from_json(plan_json(rich)), rich) == ChangeReport()
     assert compare(None, rich) == ChangeReport()
+
+
+def test_true_is_not_one_though_python_says_so() -> None:
+    one, true = (plan(replace(step("a"), values={"x": x})) for x in (1, True))
+    assert compare(one, true) == ChangeReport(edited={sid("a"): ("with",)})

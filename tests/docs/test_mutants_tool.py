@@ -71,7 +71,7 @@ def test_what_is_read_once_when_the_module_is_loaded_is_known_apart() -> None:
 
 
 def test_every_mutant_is_a_module_that_differs_from_the_others() -> None:
-    written = [ast.unparse(mutated("module", SOURCE, one)) for one in all_mutants()]
+    written = [ast.unparse(mutated(SOURCE, one)) for one in all_mutants()]
     assert len({*written, ast.unparse(ast.parse(SOURCE))}) == len(written) + 1
     for text in written:
         compile(text, "module", "exec")

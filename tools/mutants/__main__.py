@@ -11,6 +11,7 @@ import ast
 import gc
 import hashlib
 import json
+import math
 import os
 import random
 import signal
@@ -35,6 +36,7 @@ FAR: Final = ("tests/laws", "tests/engine", "tests/histories/test_replay.py")
 EXAMPLES: Final = 30  # of a property that does not say how many it wants
 SLOW: Final = 1.0  # seconds of processor; a slower test is not asked
 BUDGET: Final = 4.0  # seconds of processor for the tests of one mutant
+NEVER: Final = 1e9  # seconds of a test that is not asked
 RESULTS: Final = PLACE / "results.jsonl"
 _TOLD_EVERY: Final = 20.0
 
@@ -61,10 +63,9 @@ def digest_of(paths: Iterable[Path]) -> str:
 class Trials:
     """The whole of it, as the loop over tests of one pytest session that has them loaded."""
 
-    def __init__(self, chosen: list[Mutant], jobs: int) -> None:
-        self.chosen, self.jobs = chosen, jobs
+    def __init__(self, chosen: list[Mutant], jobs: int, budget: float, seconds: float) -> None:
+        self.chosen, self.jobs, self.budget, self.seconds = chosen, jobs, budget, seconds
         self.tests = digest_of(one for top in (*NEAR, *FAR) for one in Path(top).rglob("*.py"))
-        self.core = digest_of(CORE.glob("*.py"))
         self.known: dict[str, Known] = {}
         self.killers: dict[tuple[str, str], list[str]] = defaultdict(list)
 
@@ -72,7 +73,7 @@ class Trials:
         if session.testsfailed:
             return False
         self.items = {one.nodeid: one for one in session.items}
-        self.live = trial.functions()
+        self.live, self.caches = trial.functions(), trial.caches()
         gc.collect()
         gc.freeze()
         self._measure()
@@ -82,56 +83,70 @@ class Trials:
     # What the tests reach.
 
     def _measure(self) -> None:
-        """A test is measured again when its file or the core has changed."""
+        """A test is measured again when its file has changed, or a module that it reached."""
         place = PLACE / "reach.json"
-        stored = json.loads(place.read_text()) if place.exists() else {}
-        if stored.get("core") != self.core:
-            stored = {"core": self.core, "files": {}, "tests": {}}
-        files = {name.partition("::")[0] for name in self.items}
-        fresh = {name: digest_of([Path(name)]) for name in files}
-        changed = {name for name in files if stored["files"].get(name) != fresh[name]}
-        for name in [one for one in stored["tests"] if one.partition("::")[0] in changed]:
-            del stored["tests"][name]
-        if new := [one for one in self.items if one.partition("::")[0] in changed]:
+        stored = json.loads(place.read_text()) if place.exists() else {"core": {}, "tests": {}}
+        core = {one.stem: digest_of([one]) for one in CORE.glob("*.py")}
+        moved = {name for name in core if stored["core"].get(name) != core[name]}
+        files = {name: name.partition("::")[0] for name in self.items}
+        fresh = {file: digest_of([Path(file)]) for file in {*files.values()}}
+        kept = {
+            name: one
+            for name, one in stored["tests"].items()
+            if name in files
+            and one["file"] == fresh[files[name]]
+            and moved.isdisjoint(one["lines"])
+        }
+        if new := [one for one in self.items if one not in kept]:
             print(f"{len(new)} tests, each alone: which lines do they reach?", flush=True)
             found = self._reached(new)
             self._check_harness(found)
-            stored["tests"] |= found
-            stored["files"] |= fresh
-            place.write_text(json.dumps(stored))
-        self.known = {name: Known(**one) for name, one in stored["tests"].items()}
+            kept |= {name: {"file": fresh[files[name]], **one} for name, one in found.items()}
+        place.write_text(json.dumps({"core": core, "tests": kept}))
+        self.known = {name: Known(one["seconds"], one["lines"]) for name, one in kept.items()}
 
     def _reached(self, names: Sequence[str]) -> dict[str, dict[str, object]]:
         found: dict[str, dict[str, object]] = {}
         told = time.monotonic()
         for count, name in enumerate(names):
+            if self._is_over():
+                break
             answer = trial.told(partial(trial.reach, self.items[name]))
             if answer.get("ran") and not answer["failed"]:
                 found[name] = {"seconds": answer["seconds"], "lines": answer["lines"]}
             else:
+                found[name] = {"seconds": NEVER, "lines": {}}
                 print(f"  left out: {name}: {answer.get('failed') or answer}", flush=True)
             if time.monotonic() - told > _TOLD_EVERY:
                 told = time.monotonic()
                 print(f"  {count + 1} of {len(names)}", flush=True)
         return found
 
+    def _is_over(self) -> bool:
+        """Whether the time of the processor is spent that this command may take."""
+        took = os.times()
+        return took.user + took.system + took.children_user + took.children_system > self.seconds
+
     def _check_harness(self, found: dict[str, dict[str, object]]) -> None:
         """No change must kill nothing, by either way of making one; times without the watching."""
         modules = sorted(path.stem for path in CORE.glob("*.py"))
-        items = [self.items[name] for name in found]
+        items = [self.items[name] for name, one in found.items() if one["lines"]]
+        if not items:
+            return
 
         def unchanged() -> Answer:
             count = sum(
                 trial.exchange(one, ast.parse(source_of(one)), self.live) for one in modules
             )
-            trial.forget()
+            trial.forget(self.caches)
             reports, took = trial.run(items, lambda _: trial.WALL, whole=True)
             return {"count": count, "failed": reports.failed, "took": took}
 
         def anew() -> Answer:
-            names = [name for name in found if name.startswith(NEAR)]
+            names = [one.nodeid for one in items]
+            near = [name for name in names if name.startswith(NEAR)]
             trees = {one: ast.parse(source_of(one)) for one in modules}
-            reports = trial.load_and_run(trees, names or list(found), 600.0)
+            reports = trial.load_and_run(trees, near or names, 600.0)
             return {"count": len(reports.ran), "failed": reports.failed}
 
         for work in (unchanged, anew):
@@ -160,6 +175,8 @@ class Trials:
         with RESULTS.open("a", encoding="utf-8") as out:
             try:
                 while waiting or running:
+                    if self._is_over():
+                        waiting.clear()
                     while waiting and len(running) < self.jobs:
                         one = waiting.pop(0)
                         names = self._tests_for(one)
@@ -185,9 +202,12 @@ class Trials:
     def _work(self, one: Mutant, names: Sequence[str]) -> trial.Work:
         if one.is_code:
             items = [self.items[name] for name in names]
-            return lambda: trial.try_code(one, items, lambda n: self.known[n].seconds, self.live)
+            return partial(trial.try_code, one, items, self._seconds, self.live, self.caches)
         limit = 20.0 + trial.PATIENCE * sum(self.known[name].seconds for name in names)
         return lambda: trial.try_module(one, names, limit)
+
+    def _seconds(self, name: str) -> float:
+        return self.known[name].seconds
 
     def _tests_for(self, one: Mutant) -> list[str]:
         """Who reaches it, in the order in which they are asked: likely killers, the near, the fast."""
@@ -204,7 +224,7 @@ class Trials:
                 self.known[name].seconds,
             )
         )
-        chosen, left = [], BUDGET
+        chosen, left = [], self.budget
         for name in reaching:
             left -= self.known[name].seconds
             if left < 0:
@@ -227,7 +247,9 @@ class Trials:
         kept = done.get(one.name)
         if kept is None or kept["source"] != self._source(one):
             return False
-        return kept["verdict"] in {"killed", "timeout"} or kept["tests"] == self.tests
+        if kept["verdict"] in {"killed", "timeout"}:
+            return True
+        return bool(kept["tests"] == self.tests and kept["budget"] >= self.budget)
 
     def _source(self, one: Mutant) -> str:
         return digest_of([CORE / f"{one.module}.py"])
@@ -239,7 +261,8 @@ class Trials:
                 likely.remove(by)
             likely.insert(0, by)
             del likely[8:]
-        row = {"name": one.name, "source": self._source(one), "tests": self.tests, **answer}
+        about = {"source": self._source(one), "tests": self.tests, "budget": self.budget}
+        row = {"name": one.name, **about, **answer}
         out.write(json.dumps(row, ensure_ascii=False) + "\n")
         out.flush()
 
@@ -261,6 +284,10 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--budget", type=float, default=BUDGET, help="seconds of tests of each")
+    parser.add_argument(
+        "--seconds", type=float, default=0, help="of the processor, about; then end"
+    )
     parser.add_argument("--report", action="store_true", help="only write the report anew")
     chosen = parser.parse_args()
     PLACE.mkdir(exist_ok=True)
@@ -273,8 +300,9 @@ def main() -> int:
         settings.register_profile(
             "mutants", derandomize=True, database=None, phases=phases, max_examples=EXAMPLES
         )
+        loop = Trials(every, chosen.jobs, chosen.budget, chosen.seconds or math.inf)
         settings.load_profile("mutants")  # which that of the tests takes up
-        code = pytest.main([*trial.OPTIONS, *NEAR, *FAR], plugins=[Trials(every, chosen.jobs)])
+        code = pytest.main([*trial.OPTIONS, *NEAR, *FAR], plugins=[loop])
         if code not in {0, pytest.ExitCode.NO_TESTS_COLLECTED}:
             return int(code)
     return write(every, read_results())

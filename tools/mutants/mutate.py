@@ -11,6 +11,7 @@ import collections
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 MODULE: Final = "<module>"
@@ -44,6 +45,7 @@ _COUNTED: Final[dict[type[ast.operator], type[ast.operator]]] = {
 _CALLED: Final = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _NEGATED_BY_COMPARING: Final = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)
 _OF_TYPES: Final = {"Literal", "TypeVar", "NewType", "cast", "Annotated", "TypeAlias"}
+_ONCE: Final = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.Expr, ast.If)
 _PLAIN: Final = {"bool", "bytes", "dict", "float", "int", "list", "str", "tuple", "type"}
 _UNTOUCHED: Final = {"annotation", "returns", "decorator_list", "type_params", "format_spec"}
 
@@ -70,6 +72,7 @@ class Mutant:
     first: int
     last: int
     statement: tuple[int, int]
+    index: int  # among those of the module
 
     @property
     def name(self) -> str:
@@ -86,40 +89,49 @@ class _Place(NamedTuple):
 
 
 def mutants(module: str, source: str) -> list[Mutant]:
-    return [mutant for mutant, _ in _all(module, ast.parse(source))]
-
-
-def mutated(module: str, source: str, chosen: Mutant) -> ast.Module:
-    """The whole module with this one change."""
-    tree = ast.parse(source)
-    for mutant, make in _all(module, tree):
-        if mutant == chosen:
-            make()
-            return ast.fix_missing_locations(tree)
-    raise LookupError(chosen.name)
-
-
-def _all(module: str, tree: ast.Module) -> Iterator[tuple[Mutant, Callable[[], None]]]:
     seen: collections.Counter[tuple[str, str]] = collections.Counter()
+    found: list[Mutant] = []
+    for place, change in _all(ast.parse(source)):
+        after = "nothing" if change.after is None else _short(change.after)
+        text = f"{_short(change.before)} → {after}"
+        seen[place.function, text] += 1
+        first = int(getattr(change.before, "lineno", place.statement[0]))
+        one = Mutant(
+            module,
+            place.function,
+            place.is_code,
+            change.kind,
+            text,
+            seen[place.function, text],
+            first,
+            int(getattr(change.before, "end_lineno", None) or first),
+            place.statement,
+            len(found),
+        )
+        found.append(one)
+    return found
+
+
+def mutated(source: str, chosen: Mutant, *, alone: bool = False) -> ast.Module:
+    """The whole module with this one change, or no more than the function or class around it."""
+    tree = ast.parse(source)
+    place, change = next(islice(_all(tree), chosen.index, None))
+    place.put(change.replacement)
+    if alone:
+        top = chosen.function.partition(".")[0]
+        tree.body = [one for one in tree.body if getattr(one, "name", top) == top]
+        tree.body = [one for one in tree.body if not isinstance(one, _ONCE) or _is_future(one)]
+    return ast.fix_missing_locations(tree)
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _all(tree: ast.Module) -> Iterator[tuple[_Place, Change]]:
     for place in list(_places(tree)):
         for change in _changes(place):
-            after = "nothing" if change.after is None else _short(change.after)
-            text = f"{_short(change.before)} → {after}"
-            seen[place.function, text] += 1
-            first = int(getattr(change.before, "lineno", place.statement[0]))
-            last = int(getattr(change.before, "end_lineno", None) or first)
-            mutant = Mutant(
-                module,
-                place.function,
-                place.is_code,
-                change.kind,
-                text,
-                seen[place.function, text],
-                first,
-                last,
-                place.statement,
-            )
-            yield mutant, partial(place.put, change.replacement)
+            yield place, change
 
 
 def _short(node: ast.AST) -> str:

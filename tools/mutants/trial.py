@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import _lru_cache_wrapper
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, TypeAlias
 
 import pytest
 
@@ -47,6 +47,7 @@ OPTIONS: Final = (
 Answer = dict[str, Any]
 Work = Callable[[], Answer]
 Out = TextIO
+Caches: TypeAlias = "list[_lru_cache_wrapper[Any]]"
 
 
 @dataclass(slots=True)
@@ -248,11 +249,14 @@ def exchange(
     return count
 
 
-def forget() -> None:
+def caches() -> Caches:
+    return [one for one in gc.get_objects() if isinstance(one, _lru_cache_wrapper)]
+
+
+def forget(known: Caches) -> None:
     """What was computed before the change: loading the tests may have filled caches."""
-    for one in gc.get_objects():
-        if isinstance(one, _lru_cache_wrapper):
-            one.cache_clear()
+    for one in known:
+        one.cache_clear()
 
 
 class _Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -300,14 +304,15 @@ def try_code(
     items: Sequence[pytest.Item],
     seconds: Callable[[str], float],
     live: dict[tuple[str, str], list[FunctionType]],
+    known: Caches,
 ) -> Answer:
-    tree = mutated(mutant.module, source_of(mutant.module), mutant)
+    tree = mutated(source_of(mutant.module), mutant, alone=True)
     if not exchange(mutant.module, tree, live, mutant.function):
         return {"verdict": "broken", "why": f'no living function "{mutant.function}"'}
-    forget()
+    forget(known)
     return _judged(run(items, seconds)[0])
 
 
 def try_module(mutant: Mutant, names: Sequence[str], limit: float) -> Answer:
-    tree = mutated(mutant.module, source_of(mutant.module), mutant)
+    tree = mutated(source_of(mutant.module), mutant)
     return _judged(load_and_run({mutant.module: tree}, names, limit))

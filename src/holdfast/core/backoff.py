@@ -6,7 +6,6 @@ from typing import Final
 
 MOST_TRIES: Final = 6
 FIRST: Final = 1.0  # seconds
-LONGEST: Final = 60.0
 PATIENCE: Final = 600.0  # a provider that wants more than this is given up for now
 
 
@@ -18,5 +17,5 @@ def wait_before(tries: int, after: float | None, spread: int = 0) -> float | Non
     """
     if tries >= MOST_TRIES or (after is not None and after > PATIENCE):
         return None
-    grown = min(LONGEST, FIRST * 2.0 ** (tries - 1)) * (0.5 + (spread % 64) / 64)
+    grown = FIRST * 2.0 ** (tries - 1) * (0.5 + (spread % 64) / 64)
     return max(grown, after or 0.0)

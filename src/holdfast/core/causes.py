@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from holdfast.core.changes import Change
 from holdfast.core.waves import Graph
-from holdfast.model.digest import Digest, Json
+from holdfast.model.digest import Digest, Json, same
 from holdfast.model.event import Reason
 from holdfast.model.plan import StepId
 
@@ -187,14 +187,14 @@ def _page(digest: Json) -> dict[str, Mark]:
 
 
 def _members(part: str, before: Mapping[str, Json], after: Mapping[str, Json]) -> tuple[Piece, ...]:
-    names = sorted(n for n in {*before, *after} if before.get(n) != after.get(n))
+    names = sorted(n for n in {*before, *after} if not same(before.get(n), after.get(n)))
     return tuple(
         piece for n in names for piece in _value(f"{part}.{n}", before.get(n), after.get(n))
     )
 
 
 def _value(name: str, before: Json, after: Json) -> tuple[Piece, ...]:
-    if before == after:
+    if same(before, after):
         return ()
     how = "added" if before is None else "removed" if after is None else "changed"
     part = name.partition(".")[0]

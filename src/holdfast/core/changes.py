@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from holdfast.core.refs import Refs, Upstream
 from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Digest, Json
+from holdfast.model.digest import Digest, Json, same
 from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Step, StepId
 
@@ -258,11 +258,12 @@ def _model(before: Mapping[str, Json], after: Mapping[str, Json]) -> list[Change
 
 
 def _one(part: str, code: str, before: Json, after: Json) -> list[Change]:
-    if before == after:
+    if same(before, after):
         return []
     if isinstance(before, Mapping) or isinstance(after, Mapping):
         old, new = _mapping(before), _mapping(after)
-        names = tuple(sorted(k for k in {*old, *new} if old.get(k) != new.get(k)))
+        both = old.keys() & new.keys()
+        names = tuple(sorted(k for k in {*old, *new} if k not in both or not same(old[k], new[k])))
         if part == "guards":
             names = ()
         return [Change(part, code, names, before, after)]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, cast
 
-from holdfast.model.digest import Json
+from holdfast.model.digest import Json, same
 from holdfast.model.plan import Plan, StepId, plan_json
 
 LONGEST_TEXT = 20_000  # lines; comparing longer ones line by line takes too long
@@ -55,7 +55,7 @@ def plan_change(before: Plan, after: Plan) -> PlanChange:
     changed = [
         StepChange(step_id, tuple(_keys(steps[step_id], others[step_id])))
         for step_id in steps
-        if step_id in others and steps[step_id] != others[step_id]
+        if step_id in others and not same(steps[step_id], others[step_id])
     ]
     return PlanChange(
         added=tuple(step_id for step_id in others if step_id not in steps),
@@ -71,7 +71,7 @@ def _keys(before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[Val
             yield ValueChange(key, "removed", before[key], None)
         elif key not in before:
             yield ValueChange(key, "added", None, after[key])
-        elif before[key] != after[key]:
+        elif not same(before[key], after[key]):
             yield ValueChange(key, "changed", before[key], after[key])
 
 
@@ -95,7 +95,7 @@ def line_counts(lines: Sequence[str]) -> tuple[int, int]:
 
 def value_changes(before: Json, after: Json, path: str = "") -> Iterator[ValueChange]:
     """Where two JSON values differ, as deep as they have the same shape."""
-    if before == after and type(before) is type(after):
+    if same(before, after):
         return
     deep = path.count(".") + path.count("[") >= DEEPEST
     if isinstance(before, Mapping) and isinstance(after, Mapping) and not deep:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from holdfast.model.digest import Json
+from holdfast.model.digest import Json, same
 from holdfast.model.plan import Plan, StepId, plan_bytes
 
 _CONTRACT = frozenset({"contract", "outputs", "produces", "schema"})
@@ -64,7 +64,7 @@ def _steps(plan: Plan) -> Mapping[StepId, Mapping[str, Json]]:
 
 
 def _keys(before: Mapping[str, Json], after: Mapping[str, Json]) -> tuple[str, ...]:
-    if before == after:
+    if same(before, after):
         return ()
     every = dict.fromkeys([*before, *after])
-    return tuple(_NAMES.get(key, key) for key in every if before.get(key) != after.get(key))
+    return tuple(_NAMES.get(key, key) for key in every if not same(before.get(key), after.get(key)))
