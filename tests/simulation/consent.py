@@ -18,6 +18,7 @@ from holdfast.model.event import (
     EffectConfirmed,
     Event,
     RunStarted,
+    StepsReset,
 )
 from holdfast.model.line import (
     ApprovalDecided,
@@ -107,6 +108,9 @@ class Consent:
         match event:
             case RunStarted():  # whoever names a step there lets it be done again
                 for step in event.options.force_steps:
+                    self.settled.update(self.outside.get(step, ()))
+            case StepsReset():  # and so does who has it tried again by name
+                for step in event.asked:
                     self.settled.update(self.outside.get(step, ()))
             case AttemptStarted(source="human", approvals=names) if names:
                 self._given(run, event)

@@ -16,12 +16,14 @@ from typing import Protocol, TypeVar, cast
 
 from holdfast.engine.commit import P, Writer
 from holdfast.errors import StoreError
+from holdfast.model.event import CallAnswered
 from holdfast.model.plan import RunId
 from holdfast.ports import Batch, ClaimKey, Holder, Store
 from holdfast.store.memory import MemoryStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.testing import PassingStore
 from tests.simulation.machine import Killed, Machine, Process
+from tests.simulation.platter import failing, rough_files
 from tests.simulation.watch import Watch
 
 T = TypeVar("T")
@@ -77,7 +79,8 @@ class SqliteDisk:
         return os.path.join(self._folder, f"store-{self._epoch}")
 
     def open(self) -> Store:
-        store = SqliteStore.open(self._place, create=False, kind_of_disk=lambda _: "")
+        with rough_files():
+            store = SqliteStore.open(self._place, create=False, kind_of_disk=lambda _: "")
         self._opened.append(store)
         return store
 
@@ -144,6 +147,9 @@ class Seat(PassingStore):
         self.refuses_beat = False  # the next heartbeat
         self.dies = ""  # "before" or "after" the next commit
         self.cuts = False  # the power fails in the next commit
+        self.fails = ""  # what of the disk under the next commit: "write", "full", "sync"
+        self.failed = False  # it failed under a commit of this process
+        self.distrusts = False  # a sync failed: nothing that this process stores can be believed
         self.seconds = 0.0  # how long a commit takes
         self.unordered: frozenset[str] = (
             frozenset()
@@ -153,6 +159,7 @@ class Seat(PassingStore):
     def calm(self) -> None:
         """What has not fired yet never will."""
         self.refuses, self.refuses_beat, self.dies, self.cuts = "", False, "", False
+        self.fails = ""
 
     def _pass(self, name: str, work: Callable[[], T]) -> T:
         if name in self.unordered:
@@ -174,15 +181,39 @@ class Seat(PassingStore):
         self._take_time()
         if self.cuts:
             self._cut(batch)
-        self._die("before")
-        inside.commit(batch, wait=wait)
+        self._die("before", batch)
+        if self.fails:
+            self._fail(batch)
+        else:
+            inside.commit(batch, wait=wait)
+        if self.distrusts:
+            machine.violated(
+                "I1", f"{self._process.name} stores, and a sync of its disk had failed"
+            )
         self._watch.committed(self._process, batch, inside)
-        self._die("after")
+        self._die("after", batch)
         if self.refuses == "doubtful":
             self.refuses = ""
             machine.fault("commit_doubtful", self._process.name)
             raise StoreError("simulated: the disk wrote it and said no")
         self._process.point("after commit")
+
+    def _fail(self, batch: Batch) -> None:
+        """The disk fails under the database; whether the commit is there, only the next process sees."""
+        kind, self.fails = self.fails, ""
+        with failing(kind) as platter:
+            try:
+                self._store.commit(batch)
+            except StoreError as error:
+                if not platter.failed:
+                    raise
+                self._process.machine.fault(f"disk_{kind}", self._process.name)
+                self.failed, self.distrusts = True, kind == "sync"
+                left = self._disk.open()
+                ends = [(item.journal, item.expected) for item in batch.appends if item.events]
+                if ends and all(left.last(journal) > expected for journal, expected in ends):
+                    self._watch.committed(self._process, batch, left)
+                raise StoreError(f"simulated: {error.message}") from error
 
     def _take_time(self) -> None:
         """A commit that the event loop makes by itself keeps everything waiting; the writer's does not."""
@@ -192,12 +223,15 @@ class Seat(PassingStore):
             if seconds:
                 self._process.sleep(seconds)
 
-    def _die(self, when: str) -> None:
-        if self.dies == when:
-            machine = self._process.machine
-            machine.fault(f"kill_{when}_commit", self._process.name)
-            machine.kill([self._process], f"{when} a commit")
-            self._process.block(None)
+    def _die(self, when: str, batch: Batch) -> None:
+        """The process ends here if it is to: at any commit, or at one that stores an answer."""
+        moment, _, only = self.dies.partition(" ")
+        if moment != when or (only and not _has_answer(batch)):
+            return
+        machine, self.dies = self._process.machine, ""
+        machine.fault(f"kill_{when}_{only or 'commit'}", self._process.name)
+        machine.kill([self._process], f"{when} a commit")
+        self._process.block(None)
 
     def beat(self, engine: str, *, sharing: bool, run: RunId | None = None) -> bool:
         if self.refuses_beat:
@@ -270,6 +304,12 @@ class Seat(PassingStore):
             self._watch.claimed(key, fence, engine)
         self._process.point("after claim")
         return fence
+
+
+def _has_answer(batch: Batch) -> bool:
+    return any(
+        isinstance(event, CallAnswered) for append in batch.appends for _, event in append.events
+    )
 
 
 class SimulatedWriter(Writer):

@@ -95,17 +95,12 @@ def drawn(source: random.Random, names: Iterable[StepId], *, apart: bool) -> Dre
     if "people" in flavours:
         watched = frozenset(n for n in sorted({*left, *outside}) if source.random() < 0.25)
     free = [n for n in sorted({*left, *approved, *edges}) if "models" in flavours]
-    models = frozenset(n for n in free if source.random() < 0.5)
+    models = frozenset(n for n in free if source.random() < 0.75)
     writes = frozenset(n for n in left if source.random() < 0.6 and not apart) - watched
     return Dress(inline, writes, models, people, approved, edges, watched, outside)
 
 
 FLAVOURS = (
-    (),
-    (),
-    ("models",),
-    ("people",),
-    ("people", "models"),
-    ("effects",),
-    ("effects", "people"),
+    *((), (), ("models",), ("models",), ("people",), ("people", "models")),
+    *(("effects",), ("effects", "people"), ("effects", "models")),
 )

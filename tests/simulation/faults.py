@@ -113,11 +113,38 @@ def amended_meanwhile(_: Simulation, person: "Person", __: EngineProcess) -> Non
     person.amend_meanwhile()
 
 
+def disk_write(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """The disk refuses a write under its next commit; fires there."""
+    engine.seat.fails = "write"
+
+
+def disk_full(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """The disk is full under its next commit; fires there."""
+    engine.seat.fails = "full"
+
+
+def disk_sync(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """The disk fails to sync its next commit, once; fires there."""
+    engine.seat.fails = "sync"
+
+
+def kill_before_answer(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """SIGKILL when a model answered, before that is stored; fires there."""
+    engine.seat.dies = "before answer"
+
+
+def kill_after_answer(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """SIGKILL when an answer is stored, before it is acted on; fires there."""
+    engine.seat.dies = "after answer"
+
+
 def swept_beside(sim: Simulation, _: "Person", __: EngineProcess) -> None:
     """A person removes what is old while engines work; fires when it is done."""
     sweep(sim, keep_runs=sim.machine.random.choice([0, 1, 2]))
 
 
+DISK = (disk_write, disk_full, disk_sync)  # for those that have one
+ASKING = (kill_before_answer, kill_after_answer)  # for those that ask models
 FAULTS: dict[str, Fault] = {
     fault.__name__: fault
     for fault in (

@@ -29,7 +29,7 @@ from tests.laws.scenarios import a_scenario
 from tests.laws.script import persons_version
 from tests.simulation.disk import Seat
 from tests.simulation.dress import drawn
-from tests.simulation.faults import FAULTS
+from tests.simulation.faults import ASKING, DISK, FAULTS
 from tests.simulation.lines import misplaced, unexplained
 from tests.simulation.machine import Killed, Process
 from tests.simulation.play import LEASE, POLL, EngineProcess, Result, Simulation
@@ -37,6 +37,7 @@ from tests.simulation.sweeping import sweep
 
 MOST_WORK = 1200.0  # virtual seconds that the attempts of a small plan take at most, one by one
 KINDS = tuple(FAULTS)
+ANY = {**FAULTS, **{fault.__name__: fault for fault in (*DISK, *ASKING)}}
 REPEATED = {"guard", "effect"}  # a no to these is remembered by what comes after it
 ENOUGH = 10**9  # micro-dollars
 MOST_ROUNDS = 12  # of questions about one run
@@ -117,7 +118,8 @@ class Person:
         sim.nature.salts = stage.salts
         sim.machine.note("person", f"stage {number}: {len(stage.plan.steps)} steps {stage.options}")
         if number and self.source.random() < 0.4:
-            self.process.sleep(HOURS)
+            if not sim.live():  # who waits for people looks every second
+                self.process.sleep(HOURS)
             sweep(sim, keep_runs=self.source.choice([0, 1]))
         self._rough(number)
         if not is_last and self.source.random() < 0.15:  # in a hurry: the plan changes meanwhile
@@ -138,8 +140,13 @@ class Person:
             kinds.insert(0, KINDS[sim.seed % len(KINDS)])
         if sim.on_disk:
             kinds.append("power")
+        if sim.on_disk and source.random() < 0.7:
+            kinds.append(source.choice(DISK).__name__)
+        if sim.dress.models and source.random() < 0.7:
+            kinds.append(source.choice(ASKING).__name__)
         for kind in kinds:
-            sim.machine.after(source.uniform(0, 25), partial(self._strike, kind))
+            latest = 3 if "answer" in kind else 25  # the first answers come soon
+            sim.machine.after(source.uniform(0, latest), partial(self._strike, kind))
         joined = source.random() < 0.35
         self._start(joined=joined)
         if joined and source.random() < 0.6:
@@ -161,7 +168,7 @@ class Person:
             return
         live = self.sim.live()
         if live:
-            FAULTS[kind](self.sim, self, self.source.choice(live))
+            ANY[kind](self.sim, self, self.source.choice(live))
         else:
             self.sim.machine.after(2.0, lambda: self._strike(kind))
 
@@ -338,7 +345,7 @@ class Person:
                     machine.fired["fenced"] += 1
                     if process.name not in self.sim.watch.excused:
                         machine.violated("I9", f"{process.name} lived and was overtaken: {error}")
-                case StoreError() if error.message.startswith("simulated"):
+                case StoreError() if error.message.startswith("simulated") or engine.seat.failed:
                     continue
                 case _:
                     machine.violated("bug", "".join(traceback.format_exception(error)))

@@ -14,11 +14,15 @@ from tests.simulation.planted import (
     launched_before_stored,
     told_before_stored,
 )
+from tests.simulation.planted_people import PEOPLE, a_no_is_heard_as_yes, effects_repeated
 from tests.simulation.seeds import play
+
+ALL = (*PLANTED, *PEOPLE)
 
 QUICK = (
     *(told_before_stored, launched_before_stored, an_acceptance_forgotten),
     *(claims_given_up_too_early, claims_granted_twice),
+    *(a_no_is_heard_as_yes, effects_repeated),
 )
 FEW, MANY = 60, 1000
 
@@ -37,7 +41,7 @@ def test_a_planted_bug_is_found_at_once(
     assert first_found(range(FEW)) is not None
 
 
-@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize("plant", ALL, ids=lambda plant: plant.__name__)
 def test_a_bug_can_still_be_planted(
     plant: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,7 +50,7 @@ def test_a_bug_can_still_be_planted(
 
 @pytest.mark.soak("planted")
 @pytest.mark.req("R148")
-@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize("plant", ALL, ids=lambda plant: plant.__name__)
 def test_every_planted_bug_is_found(
     plant: Callable[[Patch], None],
     monkeypatch: pytest.MonkeyPatch,

@@ -21,6 +21,10 @@ SAME = range(8)
 HAPPENED = (
     *("child_failed", "child_hung", "child_late", "child_lost", "orphaned", "orphan_wrote"),
     *("held", "fenced", "joined", "amended", "edited", "hurried", "anew", "resumed", "retried"),
+    *("model_refused", "model_limited", "model_down", "model_broke_off", "model_late"),
+    *("kill_before_answer", "kill_after_answer", "answer_kept", "limit_reached"),
+    *("said_yes", "said_no", "answered_late", "took_back", "effect"),
+    *("swept", "runs_collected", "contents_collected", "disk_write", "disk_full", "disk_sync"),
 )
 
 
@@ -47,7 +51,7 @@ def holds(report: Report, kinds: Iterable[str]) -> None:
     assert not missing, f"never happened: {missing}"
 
 
-@pytest.mark.req("R74", "R148", "D16", "I1", "I2", "I3", "I4", "I5", "I9", "I10")
+@pytest.mark.req("R74", "R148", "D16", "I1", "I2", "I3", "I4", "I5", "I9", "I10", "I11", "I17")
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_every_law_holds_on_a_thousand_seeds(first: int, sweep: Callable[[Report], None]) -> None:
     report = sweep_seeds(range(first, first + CHUNK), "seeds")
@@ -56,7 +60,7 @@ def test_every_law_holds_on_a_thousand_seeds(first: int, sweep: Callable[[Report
 
 
 @pytest.mark.soak
-@pytest.mark.req("R74", "R148", "I1", "I2", "I3", "I4", "I5", "I9", "I10")
+@pytest.mark.req("R74", "R148", "I1", "I2", "I3", "I4", "I5", "I9", "I10", "I11", "I17")
 @pytest.mark.parametrize("first", range(10_000, 10_000 + SOAK_SEEDS, SOAK_CHUNK))
 def test_every_law_holds_on_many_seeds(first: int, sweep: Callable[[Report], None]) -> None:
     report = sweep_seeds(range(first, first + SOAK_CHUNK), "many seeds")

@@ -38,6 +38,9 @@ class Claims:
         key = ClaimKey(state.project, state.line, step.id, refs.config_ref)
         if step.id in self._held and self._held[step.id][0] != key:
             self.let_go(step.id)
+        if self._is_given_up(key):
+            self.contested.add(step.id)
+            return None
         fence = self._world.store.claim(key, self._world.owner.engine)
         if fence is None:
             self.contested.add(step.id)
@@ -52,6 +55,12 @@ class Claims:
             self._look_again(step.id)
             return None
         return fence
+
+    def _is_given_up(self, key: ClaimKey) -> bool:
+        """Whether a commit under way gives this claim up; what no commit has yet is not given up at all."""
+        pending = self._scribe.pending
+        pending.released = [claim for claim in pending.released if claim[0] != key]
+        return any(claim[0] == key for claim in self._scribe.releasing)
 
     def is_in_hand(self, step_id: StepId) -> bool:
         """Whether another engine has the effect of a step in hand, under whatever key: it is waited for."""

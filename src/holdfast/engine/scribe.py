@@ -34,7 +34,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.line import LineEvent
 from holdfast.model.plan import StepId
-from holdfast.ports import Append, Batch
+from holdfast.ports import Append, Batch, ClaimKey
 
 MOST_REUSED = 1000
 QUICK_MS = 2  # a commit that takes no longer is not worth handing over, also while attempts run
@@ -59,6 +59,7 @@ class Scribe:
         self._committed = state.seq
         self._storing: list[tuple[Digest, bytes]] = []
         self._indexing: list[Artifact] = []
+        self.releasing: list[tuple[ClaimKey, int]] = []  # claims that a commit under way gives up
         self._took = 0
 
     # --- queueing ---------------------------------------------------------------------------------
@@ -146,6 +147,7 @@ class Scribe:
             return
         self.pending = Pending()
         self.committing, self._storing = True, pending.blobs
+        self.releasing = pending.released
         self._indexing = pending.artifacts
         batch = self._batch(pending)
         beside = busy and (self._hold.sharing or self._took > QUICK_MS)
@@ -212,6 +214,7 @@ class Scribe:
 
     def _stored(self, error: BaseException | None, pending: Pending, stored: Stored) -> None:
         self.committing, self._storing, self._indexing = False, [], []
+        self.releasing = []
         if error is None:
             self._committed += len(pending.events)
         stored(error, pending)
