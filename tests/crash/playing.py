@@ -106,7 +106,7 @@ class PlayCase(Case):
     def go_on(self, place: int, *, anew: bool = False) -> None:
         """Give the command that broke again, in the way that its state asks for, and those after it."""
         for number, act in enumerate(self.play.acts[place:]):
-            words = self._words(act, anew=anew and not number)
+            words = self.words(act, anew=anew and not number)
             if words is None:
                 continue
             answer = self._said(words)
@@ -128,7 +128,7 @@ class PlayCase(Case):
         kinds = [k for facts in self.scene.journal().facts.values() for k, _ in facts]
         return kinds.count("approval_used") == kinds.count("approval_decided")
 
-    def _words(self, act: Act, *, anew: bool) -> tuple[str, ...] | None:
+    def words(self, act: Act, *, anew: bool = False) -> tuple[str, ...] | None:
         """What a person says; None if that is done."""
         if act.name == "work":
             return act.words
@@ -230,6 +230,7 @@ class Stage:
         self.bases = bases
         self.calls: list[list[str]] = []
         self.wanted: Wanted
+        self.ended: Scene
 
     def points(self) -> list[tuple[int, int]]:
         """Every call of every command: which command, which call."""
@@ -276,7 +277,7 @@ def staged(
         for place, act in enumerate(play.acts):
             bases.append(scene.copied(f"before-{place}"))
             stage.calls.append((count or counted)(shim, scene, act))
-        stage.bases = bases
+        stage.bases, stage.ended = bases, scene
         journal = scene.journal()
         assert journal.steps
         begun = scene.begun()
