@@ -108,6 +108,8 @@ class PlayCase(Case):
         for number, act in enumerate(self.play.acts[place:]):
             words = self.words(act, anew=anew and not number)
             if words is None:
+                if not number:
+                    self._tidied()
                 continue
             answer = self._said(words)
             if answer.code == WAITS != act.code and self._is_used_up():
@@ -117,6 +119,15 @@ class PlayCase(Case):
             if answer.code != act.code:
                 self.violated(f"{words[0]} ended with {answer.code}: {answer.err[-1500:]}")
         self.finished(Answer(0, "", ""))
+
+    def _tidied(self) -> None:
+        """It died when all was done: whoever comes next clears up, and does nothing else."""
+        journal = self.scene.journal()
+        runs = plan_runs(journal)
+        if runs and journal.ended(runs[-1]) == "completed":
+            answer = self._said(self.play.acts[0].words)
+            if answer.code:
+                self.violated(f"a run of what stands ended with {answer.code}: {answer.err[-800:]}")
 
     def _said(self, words: Sequence[str]) -> Answer:
         answer = self.scene.call(*words)
@@ -293,5 +304,4 @@ def staged(
 
 def counted(shim: Shim, scene: Scene, act: Act) -> list[str]:
     """The calls of one command that nothing disturbs."""
-    (scene.folder / "calls.txt").unlink(missing_ok=True)
     return shim.count(scene, *act.words, code=act.code)

@@ -200,6 +200,8 @@ def _named(
             yield op("move")
         case "link" | "linkat":
             yield op("link")
+        case "symlink" | "symlinkat":  # git tries whether there are any, and removes it
+            yield Op("make", line, began, other, number=0o777)
         case "unlinkat" if "AT_REMOVEDIR" in args[-1]:
             yield op("rmdir")
         case "unlink" | "unlinkat":

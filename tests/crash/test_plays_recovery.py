@@ -50,7 +50,6 @@ class Death:
         case = PlayCase(self.stage.play, scene, self.stage.wanted, Report("count"), "count")
         words = case.words(self._act)
         assert words is not None
-        (scene.folder / "calls.txt").unlink(missing_ok=True)
         return self.stage.shim.count(scene, *words, code=self._act.code)
 
     def kill(self, at: tuple[int, ...], report: Report) -> None:
