@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.faults import Reference, Report, Shim, build_shim, lay, reference_of
+from tests.postgres import Server
 
 MOST_FAULTS = 4  # in one case
 
@@ -32,6 +33,18 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Refer
             folder = tmp_path_factory.mktemp("undisturbed") / plan
             known[plan] = reference_of(lay(folder, plan), "-j", "2")
         return known[plan]
+
+    return find
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> Callable[[], Server]:
+    """A PostgreSQL server, if one is asked for."""
+
+    def find() -> Server:
+        found = request.getfixturevalue("postgres")
+        assert isinstance(found, Server)
+        return found
 
     return find
 

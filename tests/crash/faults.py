@@ -10,7 +10,6 @@ import select
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 
 from tests.crash.looks import held, left_behind, left_running, marked, unsound
@@ -99,6 +98,10 @@ class Case:
         if FIRST_IS_ENOUGH:
             raise AssertionError(text)
 
+    def renamed(self, name: str) -> None:
+        """Say better what it is."""
+        self._name = name
+
     def ended(self, how: str) -> None:
         with self._report.lock:
             self._report.outcomes[how] += 1
@@ -110,10 +113,10 @@ class Case:
 
     def broken(self, answer: Answer) -> Journal:
         """Right after a fault: the store is whole, and everything that was told is in it."""
-        copy, journal = self.scene.snapshot(), self.scene.journal()
+        journal = self.scene.journal()
         if journal.runs:
-            self._verify(copy)
-        elif (copy / "state.db").is_file() and journal.facts:
+            self.verified()
+        elif journal.facts:
             self.violated("a journal without a run")
         self._told(answer, journal)
         self._not_again(journal)
@@ -122,12 +125,17 @@ class Case:
         self._kept, self._begun = journal.steps, self.scene.begun()
         return journal
 
-    def _verify(self, copy: Path) -> None:
+    def verified(self) -> None:
+        """Look at a copy, so that looking repairs nothing."""
+        copy = self.scene.snapshot()
         for problem in unsound(copy):
             self.violated(f"right after: {problem}")
-        if self._report.tried % ASKED_ALOUD:
-            return
-        answer = self.scene.call("verify", "--json", "--store", str(copy))
+        if self._report.tried % ASKED_ALOUD == 0:
+            self.asked_aloud("--store", str(copy))
+
+    def asked_aloud(self, *words: str) -> None:
+        """The command `verify` finds nothing."""
+        answer = self.scene.call("verify", "--all", "--json", *words)
         if answer.code != 0:
             self.violated(
                 f"verify ended with {answer.code}: {answer.out[-400:]}{answer.err[-400:]}"
@@ -177,7 +185,7 @@ class Case:
             self.violated(f"runs are left open: {open_runs}")
         if twice := [key for key, count in journal.accepted.items() if count > 1]:
             self.violated(f"accepted twice in one run: {twice}")
-        if (results := journal.results()) != wanted.results:
+        if (results := self.results(journal)) != wanted.results:
             self.violated(f"other artifacts: {_difference(results, wanted.results)}")
         if (files := scene.files()) != wanted.files:
             self.violated(f"other files: {_difference(files, wanted.files)}")
@@ -189,16 +197,22 @@ class Case:
         for run, step, places in journal.befores():
             if len(places) > 1:
                 self.violated(f"outputs of {step} were not put back between its attempts in {run}")
-        if holders := held(scene.store):
-            self.violated(f"the line is still held: {holders}")
-        for problem in (
-            *left_behind(scene),
-            *left_running(journal.runs, scene.pids),
-            *unsound(scene.store),
-        ):
+        self.at_rest()
+        for problem in (*left_behind(scene), *left_running(journal.runs, scene.pids)):
             self.violated(problem)
         with self._report.lock:
             self._report.work += len(results)
+
+    def results(self, journal: Journal) -> dict[str, str]:
+        """What was made, to be compared with an undisturbed run."""
+        return journal.results()
+
+    def at_rest(self) -> None:
+        """Nobody holds the store, and it is sound."""
+        if holders := held(self.scene.store):
+            self.violated(f"the line is still held: {holders}")
+        for problem in unsound(self.scene.store):
+            self.violated(problem)
 
     def close(self) -> None:
         """A scene that showed nothing wrong is not kept."""

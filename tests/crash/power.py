@@ -30,10 +30,14 @@ class Outage:
     def sweep(self, wanted: Wanted) -> None:
         """Check every distinct state of these draws."""
         with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
-            checker = Checker(Path(place), self.edits)
+            checker = self.checker(Path(place))
             for cut in self._fresh(states(self.recording, wanted)):
                 how, violations = checker.check(cut)
                 self._note(cut, how, violations)
+
+    def checker(self, place: Path) -> Checker:
+        """Who says what is wrong with a state."""
+        return Checker(place, self.edits)
 
     def _fresh(self, cuts: Iterable[Cut]) -> Iterator[Cut]:
         for cut in cuts:

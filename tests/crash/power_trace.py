@@ -56,17 +56,23 @@ class Recording(NamedTuple):
     answer: Answer
 
 
-def record(strace: str, scene: Scene, *words: str, env: Mapping[str, str]) -> Recording:
-    """Run one command to its end under `strace`, with more in its environment."""
+def record(
+    strace: str, scene: Scene, *words: str, env: Mapping[str, str], root: Path | None = None
+) -> Recording:
+    """Run one command to its end under `strace`, with more in its environment.
+
+    What it does beneath the project counts, or beneath another directory.
+    """
+    root = root or scene.root
     log = scene.folder / "trace.txt"
     unseen = (f"inject={call}:error=ENOSYS" for call in _UNSEEN)
     rules = (f"trace={','.join(_CALLS)}", *unseen)
     words_ = [word for rule in rules for word in ("-e", rule)]
-    before = tree_of(scene.root)
+    before = tree_of(root)
     trace = (strace, "-f", "-xx", "-y", "-qq", "-s", "200000", "-o", str(log), *words_)
     answer = scene.call(*words, fault=Fault("recorded", trace, env))
     with open(log, encoding="ascii") as lines:
-        ops = tuple(sorted(_Reader(scene).ops(lines), key=lambda op: op.line))
+        ops = tuple(sorted(_Reader(scene, root).ops(lines), key=lambda op: op.line))
     log.unlink()
     return Recording(before, ops, answer)
 
@@ -90,8 +96,8 @@ def tree_of(root: Path) -> dict[str, tuple[int, bytes | None]]:
 class _Reader:
     """Turns the lines of a trace into operations on paths beneath the project."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._root = os.path.realpath(scene.root)
+    def __init__(self, scene: Scene, root: Path) -> None:
+        self._root = os.path.realpath(root)
         folder = os.path.realpath(scene.folder)
         self._told: dict[str, Kind] = {f"{folder}/out.txt": "out", f"{folder}/err.txt": "err"}
         self._where: dict[str, str] = {}  # the last known directory of each process
@@ -194,6 +200,8 @@ def _named(
             yield op("move")
         case "link" | "linkat":
             yield op("link")
+        case "symlink" | "symlinkat":  # git tries whether there are any, and removes it
+            yield Op("make", line, began, other, number=0o777)
         case "unlinkat" if "AT_REMOVEDIR" in args[-1]:
             yield op("rmdir")
         case "unlink" | "unlinkat":

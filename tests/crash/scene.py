@@ -167,6 +167,8 @@ class Scene:
         self.log = folder / "ran.txt"
         self.command = tuple(command)
         self.pids: list[int] = []  # of the commands it started
+        self.loaded: tuple[str, ...] = ()  # modules that its commands load besides
+        self.env: dict[str, str] = {}
 
     def lines(self) -> int:
         """How often a step was begun or ended."""
@@ -182,7 +184,7 @@ class Scene:
         home.mkdir(exist_ok=True)
         kept = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(home)}
         kept["HOLDFAST_WRITABLE"] = str(self.folder)  # steps note there that they ran
-        return {**kept, "PYTHONDONTWRITEBYTECODE": "1", **LIBRARY, **more}
+        return {**kept, "PYTHONDONTWRITEBYTECODE": "1", **LIBRARY, **self.env, **more}
 
     def start(self, *words: str, fault: Fault = NONE, voice: str = "") -> Running:
         """A command whose words go into files: what it said before a kill is never lost in a pipe.
@@ -202,8 +204,9 @@ class Scene:
         ):
             streams = (nothing.fileno(), out.fileno(), err.fileno())
             as_anybody = fault.before or self.command != COMMAND
-            if not as_anybody and not is_started(self.folder.name, *words):
-                return forge(built(), FORGE).start(words, self.root, env, streams)
+            is_forked = self.loaded or not is_started(self.folder.name, *words)
+            if not as_anybody and is_forked:  # what is loaded besides takes seconds
+                return forge(built(), FORGE, self.loaded).start(words, self.root, env, streams)
             return subprocess.Popen(
                 [*fault.before, *self.command, *words],
                 cwd=self.root,
@@ -233,7 +236,13 @@ class Scene:
     def copied(self, name: str) -> "Scene":
         target = self.folder.with_name(f"{self.folder.name}-{name}")
         shutil.copytree(self.folder, target, symlinks=True)
-        return Scene(target, self.command)
+        return self.at(target)
+
+    def at(self, folder: Path) -> "Scene":
+        """The like of it in another directory."""
+        made = Scene(folder, self.command)
+        made.loaded, made.env = self.loaded, self.env
+        return made
 
     def remove(self) -> None:
         shutil.rmtree(self.folder)

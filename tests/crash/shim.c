@@ -193,7 +193,6 @@ OPEN(open64, AT_FDCWD, const char *path)
 OPEN(openat, folder, int folder, const char *path)
 OPEN(openat64, folder, int folder, const char *path)
 
-/* A child of `vfork` may not return from here, so it is a child of `fork`. */
 static pid_t forked(void) {
     REAL(pid_t, "fork", void);
     if (hit("fork", -1, 0) && how == 'e') REFUSED;
@@ -201,7 +200,28 @@ static pid_t forked(void) {
 }
 
 pid_t fork(void) { return forked(); }
+
+/* A child of `vfork` may not return from here: where that is known how, it returns from the real one to the
+   caller; elsewhere it is a child of `fork`, which copies the tables of a large process. */
+#ifdef __x86_64__
+static void *real_vfork __attribute__((used));
+
+static int vfork_refused(void) __attribute__((used));
+static int vfork_refused(void) {
+    if (real_vfork == NULL) real_vfork = dlsym(RTLD_NEXT, "vfork");
+    if (!hit("fork", -1, 0) || how != 'e') return 0;
+    errno = fault;
+    return 1;
+}
+
+__asm__(".text\n.globl vfork\n.type vfork, @function\nvfork:\n"
+        "  sub $8, %rsp\n  call vfork_refused\n  add $8, %rsp\n"
+        "  test %eax, %eax\n  jne 1f\n"
+        "  mov real_vfork(%rip), %rax\n  jmp *%rax\n"
+        "1:\n  mov $-1, %eax\n  ret\n.size vfork, .-vfork\n");
+#else
 pid_t vfork(void) { return forked(); }
+#endif
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *more, void *(*start)(void *), void *with) {
     REAL(int, "pthread_create", pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);

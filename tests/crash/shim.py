@@ -70,6 +70,7 @@ class Shim:
     ) -> list[str]:
         """The names of the calls of an undisturbed command, in their order; it ends with this code."""
         log = scene.folder / "calls.txt"
+        log.unlink(missing_ok=True)
         answer = scene.call(*words, fault=self.fault(0, how, under, str(log)))
         assert answer.code == code, answer.err
         return log.read_text().split()

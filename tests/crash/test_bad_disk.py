@@ -1,6 +1,8 @@
 """A disk that refuses a sync, or takes half of a write: nothing is told that is not stored."""
 
-from collections.abc import Callable, Sequence
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +15,18 @@ from tests.crash.faults import (
     Fault,
     Reference,
     Report,
+    Scene,
     Shim,
     by_strace,
     each,
     lay,
     left_running,
     spread,
+    unsound,
 )
+from tests.crash.playing import staged
+from tests.crash.plays import PLAYS, WORK
+from tests.postgres import Server
 
 SYNCS = ("fsync", "fdatasync")
 SLICES = 6
@@ -187,3 +194,73 @@ def test_every_write_may_be_short_or_torn(
     report = Report(f"D05 D06 every write {how}")
     cut(tmp_path, shim, reference("reference"), report, how, None, slice_)
     settle(report)
+
+
+WRITERS = {  # what is written by whom, and where: half of each write is done
+    "export": (("export", "@", "../told.zip"), "told.zip"),
+    "back-up": (("export", "--all", "../all.zip"), "all.zip"),
+    "views": (("export", "--views"), "project/.holdfast"),
+    "log of a ticket": (WORK, "home"),
+}
+
+
+@pytest.mark.req("D05", "I5")
+@pytest.mark.parametrize(
+    "writer, sample",
+    [
+        ("export", 2),
+        *(pytest.param(name, 0, marks=pytest.mark.soak("short-torn-flip")) for name in WRITERS),
+    ],
+)
+def test_every_writer_goes_on_after_half_of_a_write(
+    writer: str,
+    sample: int,
+    tmp_path: Path,
+    shim: Shim,
+    server: Callable[[], Server],
+    sweep: Callable[[Report], None],
+) -> None:
+    words, under = WRITERS[writer]
+    writes = replace(shim, calls=("write", "pwrite64"))
+    report = Report(f"D05 short writes, {writer}")
+    with staged(PLAYS["git" if words == WORK else "linear"], tmp_path, shim, server) as stage:
+        begun = stage.ended if words != WORK else stage.bases[0]
+        whole = begun.copied("count")
+        calls = writes.count(whole, *words, how="short", under=str(whole.folder / under))
+        assert calls
+        numbers = spread(calls, sample, seed=7) if sample else range(1, len(calls) + 1)
+        report.total = len(numbers)
+        for number in numbers:
+            scene = begun.copied(f"case-{number}")
+            log = scene.folder / "fault.txt"
+            fault = writes.fault(number, "short", str(scene.folder / under), str(log))
+            answer = scene.call(*words, fault=fault)
+            report.tried += 1
+            report.fired += "fired" in log.read_text().split()
+            report.work += 1
+            if answer.code:
+                report.violations.append(f"write {number} ended with {answer.code}: {answer.err}")
+            report.violations += [f"write {number}: {wrong}" for wrong in unwritten(scene, under)]
+            scene.remove()
+    sweep(report)
+    assert not report.violations
+    assert report.fired == report.tried
+
+
+def unwritten(scene: Scene, under: str) -> Iterator[str]:
+    """What cannot be read back: an archive, a view, a log."""
+    yield from unsound(scene.store)
+    place = scene.folder / under
+    if place.suffix == ".zip":
+        with zipfile.ZipFile(place) as archive:
+            if bad := archive.testzip():
+                yield f"'{bad}' in the archive is damaged"
+        return
+    found = [*place.rglob("*.json")]
+    if not found:
+        yield "nothing was written"
+    for path in found:
+        try:
+            json.loads(path.read_bytes())
+        except ValueError as error:
+            yield f"'{path.name}': {error}"

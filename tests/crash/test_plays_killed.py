@@ -1,0 +1,77 @@
+"""Plays of every kind, killed at each changing call of each of their commands, come to the same end."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.crash.faults import KILLED, Report, Shim, spread
+from tests.crash.playing import Stage, staged
+from tests.crash.plays import PLAYS
+from tests.crash.shim import SHIM_CALLS
+from tests.postgres import Server
+
+CALLS = (*SHIM_CALLS, "fork")  # also before a program is started: git is one
+SLICES = {"reference": 12, "PostgreSQL": 4}
+SLICE = 3  # of the small ones
+NEW_RUN_EVERY = 5  # of so many cases one goes on with `run`, which supersedes, instead of `resume`
+
+
+def kill_at(stage: Stage, points: Sequence[tuple[int, int]], report: Report) -> None:
+    """Copies of a run are one run, and a resume ends all its processes: so one after the other."""
+    report.total += len(points)
+    for place, number in points:
+        case = stage.case(place, report, f"{place}-{number}")
+        answer = case.scene.call(*stage.play.acts[place].words, fault=stage.shim.fault(number))
+        if answer.code == KILLED:
+            case.fired()
+        elif answer.code != stage.play.acts[place].code:
+            case.violated(f"it ended with {answer.code}: {answer.err[-800:]}")
+        journal = case.broken(answer)
+        case.ended("killed" if journal.runs else "killed before it began")
+        case.go_on(place, anew=number % NEW_RUN_EVERY == 0)
+        case.close()
+
+
+def whole() -> list[tuple[str, int, int]]:
+    found = ((name, SLICES.get(name, SLICE)) for name in PLAYS)
+    return [(name, slice_, slices) for name, slices in found for slice_ in range(slices)]
+
+
+@pytest.mark.req("D01", "R74", "R88", "R73", "I1", "I2", "I4", "I5", "I6", "I7", "I9", "I10")
+@pytest.mark.parametrize("name, sample", [("reference", 5), ("PostgreSQL", 3)])
+def test_a_play_killed_at_any_call(
+    name: str,
+    sample: int,
+    tmp_path: Path,
+    shim: Shim,
+    server: Callable[[], Server],
+    settle: Callable[[Report], None],
+) -> None:
+    report = Report(f"D01 kill, {name}", "kill")
+    with staged(PLAYS[name], tmp_path, Shim(shim.library, CALLS), server) as stage:
+        points = stage.points()
+        names = [call for calls in stage.calls for call in calls]
+        kill_at(stage, [points[n - 1] for n in spread(names, sample, seed=1)], report)
+    settle(report)
+    assert report.fired >= report.tried - 2, "the order of calls is nearly the same each time"
+
+
+@pytest.mark.soak("kill")
+@pytest.mark.req("D01", "R74", "R88", "R73", "I1", "I2", "I4", "I5", "I6", "I7", "I9", "I10")
+@pytest.mark.parametrize("name, slice_, slices", whole())
+def test_a_play_killed_at_every_call(
+    name: str,
+    slice_: int,
+    slices: int,
+    tmp_path: Path,
+    shim: Shim,
+    server: Callable[[], Server],
+    settle: Callable[[Report], None],
+) -> None:
+    report = Report(f"D01 kill at every call, {name}")
+    with staged(PLAYS[name], tmp_path, Shim(shim.library, CALLS), server) as stage:
+        points = stage.points()[slice_::slices]
+        kill_at(stage, points, report)
+    settle(report)
+    assert report.fired > 0.9 * report.tried, "the order of calls is nearly the same each time"
