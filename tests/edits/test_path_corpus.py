@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.edits.apply import apply
+from holdfast.edits.change import ANY, FileChange
 from holdfast.edits.tree import read_tree
 from holdfast.errors import EditError
 from tests.cli.test_edit import CORPUS as OF_COMMAND
 from tests.crash.power import MEMORY
 from tests.crash.report import Report
-from tests.edits.test_tree import REFUSED, manifest, write
+from tests.edits.test_tree import REFUSED, SHORT, manifest
 
 UPWARDS = ("..", "../..", "./..", "d/../..", "d/../../.", "../project/..", "d/../../project-evil")
 ENDS = ("x", "outside/f", "project-evil/x", "MARK", "etc/passwd", ".ssh/id_rsa")
@@ -86,12 +88,19 @@ def canaries(base: Path) -> dict[str, object]:
         name: one
         for name, one in manifest(base).items()
         if not f"{name}/".startswith(("project/", "journals/"))
-        or name.startswith("project/.git")
+        or f"{name}/".startswith("project/.git/")
         or (base / name).is_symlink()
         or name in {"project/hard", "project/fifo"}
     } | {
         "marks": [mark.exists() for mark in (Path("/MARK"), Path("/x"), base / "x", base / "MARK")]
     }
+
+
+def write(base: Path, path: str, key: str) -> None:
+    """Write a file whatever lies there; each time under another key, or only the first would count."""
+    change = FileChange(path, ANY, SHORT)
+    journals = str(base / "journals")
+    apply(str(base / "project"), [change], lambda _: b"evil", journal_dir=journals, key=key)
 
 
 def tried(paths: Iterator[str] | list[str], report: Report) -> None:
@@ -100,7 +109,7 @@ def tried(paths: Iterator[str] | list[str], report: Report) -> None:
     for path in paths:
         report.tried += 1
         try:
-            write(base, path)
+            write(base, path, f"k{report.tried}")
             report.work += 1
         except EditError as error:
             report.fired += 1

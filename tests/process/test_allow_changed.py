@@ -11,7 +11,7 @@ from holdfast.process.allow import allowed, parse_line
 from holdfast.process.confine import Sandbox
 from holdfast.process.front import call
 from tests.crash.report import Report
-from tests.process.test_allow import ENV, HOSTILE, ODD, RULES, WIDE, WITH_RG
+from tests.process.test_allow import HOSTILE, ODD, RULES, WIDE, WITH_RG
 
 PIECES = (
     ";",
@@ -76,7 +76,13 @@ def tried(lines: Iterator[str], workspace: Path, outside: Path, report: Report) 
         if report.work >= MOST_RUN:
             continue
         call(
-            aimed, cwd=str(workspace), env=ENV, allow=rules, sandbox=room, timeout=20, keep=1 << 20
+            aimed,
+            cwd=str(workspace),
+            env=WITH_RG,
+            allow=rules,
+            sandbox=room,
+            timeout=20,
+            keep=1 << 20,
         )
         report.work += 1
         if mark.exists() or not (workspace / "f").exists():
