@@ -187,6 +187,14 @@ def test_a_client_that_says_yes_to_everything_decides_nothing(piped: Piped) -> N
     assert decided(piped.eye) == before
 
 
+@pytest.mark.req("D31")
+@pytest.mark.parametrize("uri", ["step://{}/a", "run://{}", "{}"])
+def test_an_error_does_not_send_back_all_that_was_asked(piped: Piped, uri: str) -> None:
+    answer = piped.bare.request("resources/read", {"uri": uri.format("x" * 1_000_000)})
+    assert answer["error"]["code"] == -32602
+    assert len(answer["error"]["message"]) <= 500
+
+
 STRANGERS = {
     "no token": {"Authorization": ""},
     "short token": {"Authorization": "Bearer 0123"},

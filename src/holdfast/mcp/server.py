@@ -47,6 +47,7 @@ T = TypeVar("T")
 Context = ServerRequestContext[dict[str, object]]
 MOST_AT_ONCE = 4  # questions that are worked on: the others wait their turn
 MOST_WAITING = 16  # who looks on at runs, apart from those
+_WIDEST = 400  # characters of an error: it may quote what was asked for
 PAUSE = 0.5  # seconds between looks at a run that somebody waits for
 INSTRUCTIONS = (
     "Holdfast runs plans of guarded steps and keeps every accepted result. Preview first (plan_preview), "
@@ -182,9 +183,9 @@ class Service:
         try:
             return await self.work(ask)
         except BugError as error:
-            raise MCPError(INTERNAL_ERROR, error.message) from error
+            raise MCPError(INTERNAL_ERROR, f"{error.message:.{_WIDEST}}") from error
         except HoldfastError as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from error
+            raise MCPError(INVALID_PARAMS, f"{error!s:.{_WIDEST}}") from error
 
 
 def build(desk: Desk) -> Server[dict[str, object]]:
