@@ -218,6 +218,8 @@ def ending(play: Play, scene: Scene, journal: Journal) -> dict[str, str]:
 def branch_of(scene: Scene) -> str:
     """What the person's repository holds of the ticket, and that nothing else of it moved."""
     root = scene.root
+    if BRANCH not in git(root, "branch", "--list", BRANCH):
+        return "there is none"
     files = git(root, "ls-tree", "-r", BRANCH, "--", "notes.txt")
     words = git(root, "log", "--format=%s", f"main..{BRANCH}")
     git(root, "fsck", "--connectivity-only")
