@@ -83,7 +83,7 @@ class Person:
 
     def _main(self, process: Process) -> None:
         choose = by_seed(self.source)
-        stages = a_scenario(choose, self.source.choice([3, 6]), 3)
+        stages = a_scenario(choose, self.source.choice([3, 5]), 3)
         names = sorted({step for stage in stages for step in stage.plan.steps})
         sim = self.sim
         sim.dress = drawn(self.source, names, apart=sim.apart)
