@@ -388,7 +388,9 @@ class Person:
     def _once_under_a_key(self) -> None:
         """However often a run was asked for under one key, it began once."""
         said = (recorded.event for recorded in self.sim.store.read(line_journal("", LINE)))
-        keys = Counter(event.key for event in said if isinstance(event, RunOpened) and event.key)
+        opened = (event for event in said if isinstance(event, RunOpened) and event.key)
+        gone = self.sim.watch.collected  # a key is forgotten with its run
+        keys = Counter(event.key for event in opened if event.run not in gone)
         for key, count in keys.items():
             if count > 1:
                 self.sim.machine.violated("D12", f"{count} runs began under '{key}'")
