@@ -59,6 +59,7 @@ class Consent:
     asked: dict[str, Asked] = field(default_factory=dict)
     outside: dict[StepId, list[Use]] = field(default_factory=dict)  # the sink, by step
     settled: set[Use] = field(default_factory=set)
+    named: set[Use] = field(default_factory=set)  # what a person wants done, whatever happened
 
     # --- what the journals say --------------------------------------------------------------------
 
@@ -107,8 +108,7 @@ class Consent:
     def run(self, run: RunId, event: Event, store: Store) -> None:
         match event:
             case RunStarted():  # whoever names a step there lets it be done again
-                for step in event.options.force_steps:
-                    self.settled.update(self.outside.get(step, ()))
+                self.named.update((run, step, 1) for step in event.options.force_steps)
             case StepsReset():  # and so does who has it tried again by name
                 for step in event.asked:
                     self.settled.update(self.outside.get(step, ()))
@@ -172,8 +172,10 @@ class Consent:
         """Something changes outside, and nobody can take it back."""
         step = use[1]
         for earlier in self.outside.get(step, ()):
-            if earlier not in self.settled and earlier != use:
+            if earlier not in self.settled and earlier != use and use not in self.named:
                 self.machine.violated("I17", f"{use} does again what {earlier} may have done")
+        if use in self.named:
+            self.settled.update(self.outside.get(step, ()))
         self.outside.setdefault(step, []).append(use)
         self.machine.fired["effect"] += 1
 

@@ -93,10 +93,8 @@ class Money:
     def _begins(self, run: RunId, account: Account, event: CallStarted) -> None:
         paid = self._waiting.get((event.step, event.request))
         runs = list(self.accounts)
-        if paid is not None and runs.index(paid[0]) > runs.index(run):
-            self._machine.fired["answered_beside"] += (
-                1  # an older run goes on, and does not look there
-            )
+        if paid is not None and runs.index(run) - runs.index(paid[0]) not in {0, 1}:
+            self._machine.fired["answered_beside"] += 1
         elif paid is not None:
             self._machine.violated(
                 "paid", f"'{event.step}' of '{run}' asks for what was answered to {paid}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from holdfast.core import approvals, decide
 from holdfast.core.state import State
-from holdfast.engine import allowance, calls, claims, collect, decisions
+from holdfast.engine import allowance, calls, collect, decisions
 from holdfast.model.call import Answer, Request
 from holdfast.model.event import (
     AttemptFailed,
@@ -110,11 +110,6 @@ def effects_repeated(patch: Patch) -> None:
     patch.setattr(decide, "_give_up", give_up)
 
 
-def claims_lost_by_waiting(patch: Patch) -> None:
-    """A claim that is given up with the next commit may be used until then."""
-    patch.setattr(claims.Claims, "_is_given_up", lambda *_: False)
-
-
 def old_runs_that_stand(patch: Patch) -> None:
     """Runs go although something stands on them."""
     patch.setattr(collect, "_fixed", lambda *_: {})
@@ -128,5 +123,5 @@ def lines_name_nothing(patch: Patch) -> None:
 PEOPLE: Sequence[Callable[[Patch], None]] = (
     *(answers_forgotten, a_limit_unheeded, asked_before_stored, unsent_calls_are_free),
     *(a_yes_for_whatever_it_does, a_no_is_heard_as_yes, once_is_always, decided_by_an_old_look),
-    *(effects_repeated, claims_lost_by_waiting, old_runs_that_stand, lines_name_nothing),
+    *(effects_repeated, old_runs_that_stand, lines_name_nothing),
 )

@@ -84,7 +84,7 @@ class Simulation:
         self.watch.money.answers = self.provider.answers
         self.people = Answering(self)
         self.max_cost: int | None = None  # what a run may cost in all
-        self.stays = Random(seed ^ 1).random() < 0.5  # engines wait for people
+        self.stays = Random(seed ^ 1).random() < 0.3  # engines wait for people
         self.boots = 0  # how often the machines were switched on again
         self.others: dict[str, Process] = {}  # beside engines: those that hold lines too
         self.forgot = False  # something that could have been reused was removed

@@ -14,7 +14,7 @@ from tests.simulation.planted import (
     launched_before_stored,
     told_before_stored,
 )
-from tests.simulation.planted_people import PEOPLE, a_no_is_heard_as_yes, effects_repeated
+from tests.simulation.planted_people import PEOPLE, a_limit_unheeded, once_is_always
 from tests.simulation.seeds import play
 
 ALL = (*PLANTED, *PEOPLE)
@@ -22,7 +22,7 @@ ALL = (*PLANTED, *PEOPLE)
 QUICK = (
     *(told_before_stored, launched_before_stored, an_acceptance_forgotten),
     *(claims_given_up_too_early, claims_granted_twice),
-    *(a_no_is_heard_as_yes, effects_repeated),
+    *(a_limit_unheeded, once_is_always),
 )
 FEW, MANY = 60, 1000
 
