@@ -289,3 +289,19 @@ def test_a_value_that_is_said_to_be_nothing_is_named_too() -> None:
     old, new = (parts(replace(S, values=values)) for values in ({"y": 2}, {"x": None, "y": 2}))
     (found,) = differences(old, new, None, {})
     assert found.names == ("x",)
+
+
+def test_the_parts_of_a_key_have_names_that_never_change() -> None:
+    """What is stored names them: another name would make all steps that have the part anew."""
+    texts = ("shell", "workspace", "contract", "constraints", "specification", "agent", "action")
+    lists = ("run", "produces", "outputs", "tools")
+    full = replace(
+        S,
+        values={"x": 1},
+        **dict.fromkeys(texts, "x"),  # type: ignore[arg-type]  # fields that take it
+        **dict.fromkeys(lists, ("x",)),  # type: ignore[arg-type]
+    )
+    ext, plain = (cast("dict[str, Json]", parts(one)["ext"]) for one in (full, S))
+    assert ext.keys() - plain.keys() == {*texts, *lists[:3], "may_use", "with"}
+    for part in ext.keys() - {"v"}:
+        assert part in PARTS
