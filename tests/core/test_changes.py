@@ -305,3 +305,18 @@ def test_the_parts_of_a_key_have_names_that_never_change() -> None:
     assert ext.keys() - plain.keys() == {*texts, *lists[:3], "may_use", "with"}
     for part in ext.keys() - {"v"}:
         assert part in PARTS
+
+
+def test_an_artifact_is_as_old_as_the_time_since_it_was_made() -> None:
+    fresh = replace(S, fresh_for=10)
+    made = replace(artifact(), at=100_000)
+    stands = FOUND._replace(found=made)
+    for now, action in (
+        (110_000, "reuse"),
+        (110_001, "run"),
+        (100_000, "reuse"),
+        (40_000, "reuse"),  # clocks differ by a minute
+        (39_999, "run"),  # it is from a time that has not come yet
+    ):
+        assert choose(fresh, stands, NONE, now=now).action == action
+        assert choose(S, stands, NONE, now=now).action == "reuse"
