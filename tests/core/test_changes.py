@@ -20,7 +20,7 @@ from holdfast.core.reasons import CODES
 from holdfast.core.refs import Refs, Upstream, encode_own
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Guard, Step
+from holdfast.model.plan import Guard, RunId, Step
 from tests.core.builders import artifact, ref, sid, step
 
 S = step("s")
@@ -320,3 +320,37 @@ def test_an_artifact_is_as_old_as_the_time_since_it_was_made() -> None:
     ):
         assert choose(fresh, stands, NONE, now=now).action == action
         assert choose(S, stands, NONE, now=now).action == "reuse"
+
+
+# --- what was not selected -----------------------------------------------------------------------------
+
+
+def test_what_was_not_selected_stands_or_is_left_out_whatever_is_asked_for() -> None:
+    left = Choice("skip", Reason("not_selected"))
+    assert choose(S, NOTHING, NONE, now=0, selected=False) == left
+    for asked in (Options(force=True), Options(force_steps=(S.id,)), Options(resample=(S.id,))):
+        assert choose(S, NOTHING, asked, now=0, selected=False) == left
+        stands = choose(S, FOUND, asked, now=0, selected=False)
+        assert stands == Choice("reuse", Reason("unchanged"), KEPT)
+
+
+def test_what_a_person_was_asked_for_and_gave_stands_like_any_other() -> None:
+    asked = replace(S, uses="human")
+    given = FOUND._replace(found=replace(KEPT, source="human"))
+    assert choose(asked, given, NONE, now=0).reason == Reason("unchanged")
+    assert choose(S, given, NONE, now=0).reason == Reason("amended")
+    unasked = FOUND._replace(found=replace(KEPT, source="human", run=RunId("")))
+    assert choose(asked, unasked, NONE, now=0).reason == Reason("amended")
+
+
+def test_a_step_that_was_sent_back_is_made_whatever_stands() -> None:
+    assert choose(S, FOUND, NONE, now=0, anew=True) == Choice("run", Reason("forced"))
+    tried = Reason("reopened", ("below",))
+    assert choose(S, FOUND, NONE, now=0, anew=True, tried=tried) == Choice("run", tried)
+
+
+def test_contested_findings_and_unfit_additions_are_reasons_to_run() -> None:
+    contested = FOUND._replace(contested=("e-1",))
+    assert choose(S, contested, NONE, now=0).reason == Reason("evidence_contested", ("e-1",))
+    unfit = FOUND._replace(unfit="no list")
+    assert choose(S, unfit, NONE, now=0).reason == Reason("additions_unfit", ("no list",))
