@@ -75,3 +75,10 @@ def test_equal_questions_keep_an_answer_each_in_their_order() -> None:
     kept = AnswersKept(S, ((ref("request"), ref("first")),))
     more = after(kept, started("s"), *asked(1, 1, "second"), lost("s"))[0]
     assert more == both
+
+
+def test_uses_of_tools_alone_or_those_left_alone_are_kept_too() -> None:
+    used = AnswersKept(S, (), (USED,))
+    assert after(used, started("s"), lost("s")) == ((), Tools({USED.use: USED}))
+    left = AnswersKept(S, (), (), (ref("begun"),))
+    assert after(left, started("s"), lost("s")) == ((), Tools(left=frozenset({ref("begun")})))

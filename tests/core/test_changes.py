@@ -20,7 +20,7 @@ from holdfast.core.reasons import CODES
 from holdfast.core.refs import Refs, Upstream, encode_own
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Guard, Step
+from holdfast.model.plan import Guard, RunId, Step
 from tests.core.builders import artifact, ref, sid, step
 
 S = step("s")
@@ -289,3 +289,68 @@ def test_a_value_that_is_said_to_be_nothing_is_named_too() -> None:
     old, new = (parts(replace(S, values=values)) for values in ({"y": 2}, {"x": None, "y": 2}))
     (found,) = differences(old, new, None, {})
     assert found.names == ("x",)
+
+
+def test_the_parts_of_a_key_have_names_that_never_change() -> None:
+    """What is stored names them: another name would make all steps that have the part anew."""
+    texts = ("shell", "workspace", "contract", "constraints", "specification", "agent", "action")
+    lists = ("run", "produces", "outputs", "tools")
+    full = replace(
+        S,
+        values={"x": 1},
+        **dict.fromkeys(texts, "x"),  # type: ignore[arg-type]  # fields that take it
+        **dict.fromkeys(lists, ("x",)),  # type: ignore[arg-type]
+    )
+    ext, plain = (cast("dict[str, Json]", parts(one)["ext"]) for one in (full, S))
+    assert ext.keys() - plain.keys() == {*texts, *lists[:3], "may_use", "with"}
+    for part in ext.keys() - {"v"}:
+        assert part in PARTS
+
+
+def test_an_artifact_is_as_old_as_the_time_since_it_was_made() -> None:
+    fresh = replace(S, fresh_for=10)
+    made = replace(artifact(), at=100_000)
+    stands = FOUND._replace(found=made)
+    for now, action in (
+        (110_000, "reuse"),
+        (110_001, "run"),
+        (100_000, "reuse"),
+        (40_000, "reuse"),  # clocks differ by a minute
+        (39_999, "run"),  # it is from a time that has not come yet
+    ):
+        assert choose(fresh, stands, NONE, now=now).action == action
+        assert choose(S, stands, NONE, now=now).action == "reuse"
+
+
+# --- what was not selected -----------------------------------------------------------------------------
+
+
+def test_what_was_not_selected_stands_or_is_left_out_whatever_is_asked_for() -> None:
+    left = Choice("skip", Reason("not_selected"))
+    assert choose(S, NOTHING, NONE, now=0, selected=False) == left
+    for asked in (Options(force=True), Options(force_steps=(S.id,)), Options(resample=(S.id,))):
+        assert choose(S, NOTHING, asked, now=0, selected=False) == left
+        stands = choose(S, FOUND, asked, now=0, selected=False)
+        assert stands == Choice("reuse", Reason("unchanged"), KEPT)
+
+
+def test_what_a_person_was_asked_for_and_gave_stands_like_any_other() -> None:
+    asked = replace(S, uses="human")
+    given = FOUND._replace(found=replace(KEPT, source="human"))
+    assert choose(asked, given, NONE, now=0).reason == Reason("unchanged")
+    assert choose(S, given, NONE, now=0).reason == Reason("amended")
+    unasked = FOUND._replace(found=replace(KEPT, source="human", run=RunId("")))
+    assert choose(asked, unasked, NONE, now=0).reason == Reason("amended")
+
+
+def test_a_step_that_was_sent_back_is_made_whatever_stands() -> None:
+    assert choose(S, FOUND, NONE, now=0, anew=True) == Choice("run", Reason("forced"))
+    tried = Reason("reopened", ("below",))
+    assert choose(S, FOUND, NONE, now=0, anew=True, tried=tried) == Choice("run", tried)
+
+
+def test_contested_findings_and_unfit_additions_are_reasons_to_run() -> None:
+    contested = FOUND._replace(contested=("e-1",))
+    assert choose(S, contested, NONE, now=0).reason == Reason("evidence_contested", ("e-1",))
+    unfit = FOUND._replace(unfit="no list")
+    assert choose(S, unfit, NONE, now=0).reason == Reason("additions_unfit", ("no list",))

@@ -380,6 +380,9 @@ def test_free_frees_what_is_stuck_and_nothing_else() -> None:
     state = state_of(graph("a b"), skipped("a"))
     assert free(state, sid("a")) == [StepsReset((sid("a"),), "retried")]
     assert free(state, sid("b")) == []
+    for stuck in ("step_failed", "step_held"):
+        again = free(state_of(graph("a"), about("a", stuck)), sid("a"))
+        assert again == [StepsReset((sid("a"),), "retried")]
     asked = state_of(graph("a"), about("a", "step_failed"))
     wanted = reset(asked, [sid("a")], "retried", [sid("a")])
     assert wanted == [StepsReset((sid("a"),), "retried", (sid("a"),))]

@@ -7,6 +7,7 @@ from holdfast.core.nodes import (
     Times,
     completed_batches,
     current_batch,
+    restored,
     result_of,
     status_of,
     times,
@@ -103,3 +104,18 @@ def test_times_are_those_of_the_journal() -> None:
         sid("b"): Times(30, 40),
         sid("c"): Times(50, 60),
     }
+
+
+def test_what_stands_on_something_that_is_open_is_open_again() -> None:
+    needs = {"a": [], "b": ["a"], "c": ["b"], "d": []}
+    complete = dict.fromkeys(needs, "complete")
+    assert restored(complete, needs) == complete
+    found = restored({**complete, "a": "failed", "d": "running"}, needs)
+    assert found == dict.fromkeys(needs, "pending")
+    assert restored({**complete, "b": "skipped"}, needs) == {
+        "a": "complete",
+        "b": "pending",
+        "c": "pending",
+        "d": "complete",
+    }
+    assert restored({}, {"a": []}) == {"a": "pending"}

@@ -156,6 +156,12 @@ def test_what_no_other_version_can_help_is_a_failure() -> None:
     assert settle(after(*BELOW), refused)[1:] == [StepFailed(C, Reason("credentials_missing"))]
 
 
+def test_who_stagnates_asks_those_above_too() -> None:
+    last = replace(asking("b"), retries=9, patience=1)
+    no = replace(rejected("c"), alike=ref("x"))
+    assert settle(after(*BELOW, last=last), no) == [no, held("b")]
+
+
 # --- sending back ---------------------------------------------------------------------------------
 
 HELD = (*BELOW, rejected("c"), held("b"))

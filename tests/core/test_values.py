@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from holdfast.core.values import filled
+from holdfast.core.values import INPUTS, file_values, filled, read_by
 from holdfast.errors import AttemptError
 from holdfast.model.digest import Json
 from holdfast.model.plan import Need, Step, StepId
+from tests.core import builders
+from tests.core.builders import sid
 
 pytestmark = pytest.mark.req("R180")
 
@@ -116,3 +119,20 @@ def test_a_step_without_expressions_is_the_same_step() -> None:
         assert filled(step, lambda _: b"") is step
     needs = Step(StepId("s"), run=("x",), needs=(Need(StepId("a")),))
     assert filled(needs, lambda _: b"") is needs
+
+
+def test_the_needs_that_a_step_reads_by_itself_are_known() -> None:
+    one = replace(
+        builders.step("s", "a", "b", "c"),
+        prompt="use ${{ steps.a.output }}",
+        values={"x": "${{ steps.b.output }}", "y": "${{ params.c }}"},
+    )
+    assert read_by(one) == {sid("a"), sid("b")}
+
+
+def test_a_value_that_is_the_path_of_a_need_stands_for_its_files() -> None:
+    one = replace(
+        builders.step("s", "a", "b"), uses="python", values={"x": f"{INPUTS}a", "y": "a", "z": 1}
+    )
+    assert file_values(one) == {"x": sid("a")}
+    assert file_values(replace(one, uses="shell")) == {}
