@@ -55,7 +55,8 @@ def test_a_clock_that_jumps_while_a_step_runs_decides_nothing(
     here, there = team.machines[0], team.machine()
     clock = tmp_path / "clock"
     clock.write_text(f"{before}\n")
-    steps = {"slow": {"shell": here.sh(f"{here.gate('go')}; echo slow")}}
+    steps: dict[str, dict[str, object]] = {}
+    steps["slow"] = {"shell": here.sh(f"{here.gate('go')}; echo slow")}
     steps["end"] = {"shell": here.sh(), "needs": ["slow"]}
     team.plan(steps)
     jumping = there.elsewhere(

@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from holdfast.errors import BugError, UsageError
 from holdfast.model.walls import WALLS, Walls, moved_by
@@ -148,11 +148,16 @@ class Protocol(H11Protocol):
         most = self.config.limit_concurrency or WALLS.connections
         if len(open_ones) < most:
             return
-        idle = [one for one in open_ones if one.cycle is None or one.cycle.response_complete]
+        idle = [one for one in open_ones if one.is_idle()]
         if idle:
             min(idle, key=lambda one: one.since).transport.close()
         else:
             self._refuse(most)
+
+    def is_idle(self) -> bool:
+        """Whether nothing is asked for just now."""
+        asked = cast("RequestResponseCycle | None", self.cycle)  # None before the first request
+        return asked is None or asked.response_complete
 
     def _others(self) -> list[Protocol]:
         return [one for one in self.connections if isinstance(one, Protocol) and one is not self]
