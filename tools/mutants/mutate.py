@@ -316,6 +316,8 @@ def _of_call(node: ast.Call) -> Iterator[Change]:
         changed = _with(node, func=_with(node.func, id=_CALLED[node.func.id]))
         yield Change("called", node, changed, changed)
     for index, keyword in enumerate(node.keywords):
+        if keyword.arg == "strict":
+            continue  # of zip: it only guards against what cannot be
         rest = [*node.keywords[:index], *node.keywords[index + 1 :]]
         yield Change("argument", keyword, None, _with(node, keywords=rest))
 
