@@ -150,12 +150,12 @@ def _places(tree: ast.Module) -> Iterator[_Place]:
             at, inside, within, answers = statement, function, is_code, predicate
             if isinstance(child, ast.stmt):
                 at = _lines(child)
-            if isinstance(child, ast.ClassDef | ast.FunctionDef) and not is_code:
-                inside = child.name if function == MODULE else f"{function}.{child.name}"
             if isinstance(node, ast.FunctionDef) and name == "body":
                 within = True
                 returns = node.returns
                 answers = isinstance(returns, ast.Name) and returns.id == "bool"
+            if isinstance(child, ast.ClassDef | ast.FunctionDef) and not within:
+                inside = child.name if function == MODULE else f"{function}.{child.name}"
             if not _is_skipped(child):
                 yield _Place(child, put, inside, within, at, answers)
                 below.append((child, inside, within, at, answers))
