@@ -79,3 +79,9 @@ def test_added_and_removed_lines_are_counted() -> None:
     lines = text_change("a\nb\nc\n", "a\nx\n", ("one", "two"))
     assert lines is not None
     assert line_counts(lines) == (1, 2)
+
+
+def test_one_item_among_many_equal_ones_is_one_change() -> None:
+    many: list[Json] = ["x"] * 300
+    other = [*many[:150], "y", *many[150:]]
+    assert list(value_changes(many, other)) == [ValueChange("[150]", "added", None, "y")]

@@ -103,3 +103,13 @@ def test_what_cannot_be_is_refused_by_both_readings(events: list[Event]) -> None
         fold(PLAN, recorded([begun(), *events]))
     rows = [Raw(r.seq, r.at, *encode(r.event)) for r in recorded([begun(), *events])]
     assert read(rows, json.loads(json.dumps(plan_json(PLAN)))).problems
+
+
+def test_who_has_a_part_in_two_conflicts_waits_until_both_are_settled() -> None:
+    other = ConflictFound("c-2", "files", ref("record"), (sid("s"),), ("b",))
+    state = agree(*MADE, other)
+    assert state.steps[sid("s")].reason == Reason("conflict_open", ("c-1", "c-2"))
+    follow(state, SETTLED)
+    assert state.steps[sid("s")].reason == Reason("conflict_open", ("c-2",))
+    assert state.steps[sid("s")].settled == (FOUND,)
+    assert state.conflicts == {"c-2": other}

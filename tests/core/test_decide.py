@@ -386,3 +386,15 @@ def test_free_frees_what_is_stuck_and_nothing_else() -> None:
     asked = state_of(graph("a"), about("a", "step_failed"))
     wanted = reset(asked, [sid("a")], "retried", [sid("a")])
     assert wanted == [StepsReset((sid("a"),), "retried", (sid("a"),))]
+
+
+def test_what_a_failure_left_out_stays_out_when_a_gap_is_closed() -> None:
+    of = graph("a>b x>b a>c")
+    state = state_of(
+        of,
+        waived("a"),
+        StepFailed(sid("x"), Reason("lost")),
+        StepsSkipped((Skipped(sid("b"), "dependency_failed", sid("x")),)),
+        reused("c"),
+    )
+    assert close_gaps(state, [sid("a")]) == [GapClosed(sid("a"), (sid("a"), sid("c")))]

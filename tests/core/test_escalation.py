@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.core.escalation import escalates
 from holdfast.core.fold import apply, fold
 from holdfast.core.moves import TRANSITIONS
 from holdfast.core.react import react
@@ -172,3 +173,11 @@ def test_it_is_what_the_plain_definition_says_after_every_event(data: st.DataObj
         code = state.escalation.code if state.escalation else None
         assert code == escalations(of, story)[-1], story
     assert fold(of, story) == state
+
+
+def test_who_would_stop_everything_is_known_before() -> None:
+    plain = step("a")
+    critical, fatal = replace(plain, priority="critical"), replace(plain, on_fatal="escalate")
+    no, lost_one = Reason("guard_fatal", ("g",)), Reason("lost")
+    assert [escalates(one, no) for one in (plain, critical, fatal)] == [False, True, True]
+    assert [escalates(one, lost_one) for one in (plain, critical, fatal)] == [False, True, False]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
-from holdfast.core.likeness import LONG, Alike, Same, groups
+from holdfast.core.likeness import LONG, Alike, Same, equal, fits, groups
 from holdfast.model.digest import digest_json, digest_texts
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -199,3 +199,15 @@ def test_a_head_comes_before_what_joins_it_and_joins_itself(said: list[str]) -> 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
 def test_the_digest_of_texts_is_that_of_their_list(said: list[str]) -> None:
     assert digest_texts(*said) == digest_json(said)
+
+
+def test_the_plainest_measure_knows_only_equal_texts() -> None:
+    assert (equal("a", "a"), equal("a", "A")) == (1.0, 0.0)
+
+
+def test_a_text_fits_one_that_says_the_same_in_other_forms() -> None:
+    assert fits("The cities", ["a", "the city"])
+    assert fits("classes", ["class"])
+    assert fits("boxes and dishes", ["box and dish"])
+    assert not fits("the city", ["the town"])
+    assert not fits("the city", [])

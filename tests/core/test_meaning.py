@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.core.fold import apply, fold
 from holdfast.core.moves import INTERRUPTED, LIMIT
-from holdfast.core.state import Fed, Gap, State
+from holdfast.core.state import Fed, Gap, Spent, State, StepState, empty_state
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
@@ -28,6 +28,7 @@ from holdfast.model.event import (
     StepFailed,
     StepHeld,
     StepsReleased,
+    StepsReopened,
     StepsReset,
     StepsReused,
     StepsSkipped,
@@ -374,3 +375,32 @@ def test_a_request_that_is_refused_was_heard() -> None:
     assert run == {"refused": {4: ref("why")}, "heard": 4}
     after = changes(RequestRefused(4, ref("why")), by=RequestRefused(3, ref("no")))[1]
     assert after == {"refused": {4: ref("why"), 3: ref("no")}}
+
+
+def test_a_step_and_a_run_begin_with_nothing() -> None:
+    given = {"phase": "pending", "form": "bytes"}
+    fresh = StepState()
+    for one in fields(fresh):
+        assert getattr(fresh, one.name) in {given.get(one.name), None, False, ()}
+    assert Fed(None, "g", None) == Fed(None, "g", None, None, "")
+    state = state_of(PLAN)
+    assert {state.steps[A] == fresh, state.steps[B] == fresh} == {True}
+    empty = {n: getattr(empty_state(PLAN), n) for n in names(state)}
+    full = {n for n, value in empty.items() if value}
+    assert full == {"missing", "options", "spent"}
+    assert state.spent == Spent(0, 0, 0, 0, 0, 0, 0)
+
+
+def test_a_step_that_is_sent_back_after_a_condition_left_it_out_is_counted_again() -> None:
+    of = graph("a>b")
+    left = (reused("a"), StepsSkipped((Skipped(B, "condition_unmet", B),)))
+    assert state_of(of, *left).unselected == 1
+    assert state_of(of, *left, StepsReopened(A, B, (A, B))).unselected == 0
+    asked = (StepFailed(A, Reason("lost")), StepsReset((A,), "retried", (A,)), reused("a"))
+    assert state_of(of, *asked).steps[A].asked
+    assert not state_of(of, *asked, StepsReopened(A, B, (A, B))).steps[A].asked
+
+
+def test_a_limit_that_wanted_nothing_wants_nothing() -> None:
+    state = state_of(PLAN, BEGUN, AttemptLost(A, 1, LIMIT))
+    assert (state.short, state.wanted) == (Reason(LIMIT, ("cost",)), 0)

@@ -182,3 +182,10 @@ def test_an_attempt_that_failed_without_an_answer_leaves_those_it_has_to_the_nex
     assert kept.rejected == 0
     gone = whole(read([*told, start(1, 2), AttemptFailed(A, 1, "command_failed")]))
     assert (gone.rejected, gone.interrupted) == (30, 100)
+
+
+def test_what_was_reused_at_the_moment_counts_too() -> None:
+    made: list[Event] = [start(1, 1), answer(1, 1), AttemptAccepted(A, 1, MADE)]
+    account = read(made, [StepsReused((Reused(A, ASKED, MADE),))])  # at 10
+    assert summed(account, lambda item: item.run, account.saved(), since=10)["r-1"].saved == 30
+    assert "r-1" not in summed(account, lambda item: item.run, account.saved(), since=11)

@@ -12,6 +12,7 @@ from holdfast.core.preview import (
     Own,
     options_from,
     options_json,
+    outlook_refs,
     preview,
     preview_digest,
 )
@@ -19,7 +20,7 @@ from holdfast.core.refs import Refs, Upstream
 from holdfast.core.waves import graph_of
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
-from holdfast.model.event import Options
+from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Input, Limits, Plan, Step, StepId
 from tests.core.builders import artifact, graph, plan, ref, sid, step
 
@@ -36,6 +37,8 @@ class Memory:
         self.versions: set[str] = set()  # what a person wrote, and that stood, lies at its outputs
         self.missing: set[str] = set()
         self.unconfirmed: set[str] = set()
+        self.unmet_ones: set[str] = set()
+        self.contested: set[str] = set()
         self.again: set[str] = set()  # changed back to what it was some time ago
 
     def follow(self, known: Mapping[StepId, Upstream]) -> None:
@@ -46,7 +49,12 @@ class Memory:
         kept = artifact(step.id) if step.id in self.stands else None
         found = kept if step.id not in self.changed else None
         return Probe(
-            step.id, self._refs(step), found=found, newest=kept, changes=self._changes(step)
+            step.id,
+            self._refs(step),
+            found=found,
+            newest=kept,
+            changes=self._changes(step),
+            contested=("e-1",) if step.id in self.contested else (),
         )
 
     def own(self, step: Step) -> Own:
@@ -81,8 +89,7 @@ class Memory:
         return ()
 
     def unmet(self, step: Step, known: Mapping[StepId, Upstream]) -> str:
-        del step, known
-        return ""
+        return "no rain" if step.id in self.unmet_ones else ""
 
     def has_run_under(self, step: Step, ref: Digest) -> bool:
         assert ref == self._refs(step).config_ref
@@ -308,3 +315,43 @@ def test_options_are_read_back_as_they_were_written() -> None:
     options = Options(force_steps=(sid("z"),), cutoff=True, on_drift="fail")
     assert options_from(options_json(options)) == options
     assert options_from({}) == Options()
+
+
+# --- conditions ----------------------------------------------------------------------------------------
+
+ASKING = plan(step("a"), replace(step("b", "a"), when={"steps.a.output": 1}), step("c", "b"))
+
+
+def test_a_condition_on_what_will_be_made_leaves_it_open() -> None:
+    outlook = Memory("b").outlooks(ASKING)[sid("b")]
+    assert (outlook.decision, outlook.reason) == ("maybe", Reason("condition_open", ("a",)))
+    assert (outlook.artifact, outlook.means) == (None, "make")
+
+
+def test_a_condition_that_does_not_hold_leaves_the_step_out() -> None:
+    memory = Memory("ab")
+    assert memory.shown(ASKING)["b"] == ("reuse", "unchanged")
+    memory.unmet_ones = {"b"}
+    found = memory.outlooks(ASKING)
+    assert found[sid("b")].decision == "wait"
+    assert found[sid("b")].reason == Reason("condition_unmet", ("no rain",))
+    assert found[sid("c")].decision == "wait"
+
+
+def test_a_step_that_stands_on_contested_findings_is_made_again() -> None:
+    memory = Memory("abc")
+    memory.contested = {"b"}
+    found = memory.outlooks(ASKING)[sid("b")]
+    assert (found.decision, found.reason) == ("run", Reason("evidence_contested", ("e-1",)))
+
+
+def test_a_decision_stands_on_refs_and_artifact_as_far_as_they_are_known() -> None:
+    (one,) = Memory("a").outlooks(graph("a")).values()
+    assert outlook_refs(one) == {
+        "config_ref": ref("ca"),
+        "own_ref": ref("oa"),
+        "artifact": ref("content"),
+    }
+    nothing = Outlook("wait", Reason("never_ran"))
+    assert set(outlook_refs(nothing).values()) == {None}
+    assert (nothing.means, nothing.is_new, nothing.failed_before) == ("", False, False)

@@ -68,3 +68,12 @@ def test_many_names_are_counted() -> None:
 def test_a_code_outside_the_list_is_a_bug() -> None:
     with pytest.raises(BugError, match="'because' is not in the list"):
         sentence(Reason("because"))
+
+
+def test_five_names_are_said_and_the_others_counted() -> None:
+    five = tuple("abcde")
+    assert "'a', 'b', 'c', 'd', 'e' failed" in sentence(Reason("dependency_failed", five))
+    seven = sentence(Reason("dependency_failed", (*five, "f", "g")))
+    assert "'e' and 2 more failed" in seven
+    assert sentence(Reason("timed_out")) == "it took longer than it may"
+    assert sentence(Reason("command_failed", ("no shell",))) == "it cannot run: no shell"

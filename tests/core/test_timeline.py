@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.timeline import (
     WIDE,
+    Axis,
     Bar,
     Worked,
     axis_of,
@@ -176,3 +177,30 @@ def test_a_group_is_one_row_of_few_bars() -> None:
     assert len(found) <= 61
     assert found[0].begun == 0
     assert [bar.how for bar in found if bar.ended >= 6000] == ["running", "waiting"]
+
+
+def test_what_lies_outside_an_axis_lies_at_its_ends() -> None:
+    axis = Axis((100, 200, 300), (0.0, 10.0, WIDE), ())
+    assert [axis.at(moment) for moment in (0, 100, 150, 200, 300, 999)] == [
+        0.0,
+        0.0,
+        5.0,
+        10.0,
+        WIDE,
+        WIDE,
+    ]
+
+
+def test_the_ends_of_an_axis_are_its_first_and_last_moment() -> None:
+    hour = 3_600_000
+    bars = [Bar(0, 1000, "accepted"), Bar(hour, hour + 1000, "accepted")]
+    axis = axis_of(bars, 0, hour + 1000)
+    assert (axis.moments[0], axis.moments[-1]) == (0, hour + 1000)
+    assert (axis.places[0], axis.places[-1]) == (0.0, WIDE)
+    assert [cut.lasted for cut in axis.cuts] == [hour - 1000]
+    assert len(set(axis.moments)) == len(axis.moments)
+    late = axis_of([Bar(hour, hour + 1000, "accepted")], 0, hour + 1000)
+    assert [cut.lasted for cut in late.cuts] == [hour]
+    assert late.moments == (0, hour, hour + 1000)
+    early = axis_of([Bar(0, 1000, "accepted")], 0, hour)
+    assert early.moments == (0, 1000, hour)

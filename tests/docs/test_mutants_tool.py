@@ -23,7 +23,11 @@ def chosen(items: list[int], *, few: bool = False) -> int | None:
         raise ValueError("too many of 3")
     found = [one for one in items if one is not None]
     found.sort(reverse=True)
-    return found[0] if found else None
+
+    def last() -> int:
+        return found[-1]
+
+    return last() if found else None
 
 
 class Kept:
@@ -53,9 +57,11 @@ def test_each_kind_of_change_is_made_once_and_words_are_left_alone() -> None:
         "found.sort(reverse=True) → nothing",
         "reverse=True → nothing",
         "True → False",
-        "return found[0] if found else None → return None",
+        "return last() if found else None → return None",
+        "return found[-1] → return None",
+        "-1 → 1",
         "found → not found",
-        "0 → 1",
+        "1 → 2",
     }
     assert told("Kept.is_empty") == {"not self.items → self.items"}
     assert told("<module>") == {"'most' → 'most~'", "3 → 4"}
@@ -115,19 +121,19 @@ reason = "it may"
 
 
 def test_survivors_are_listed_with_their_reasons_and_do_not_count_as_killed(kept: Path) -> None:
-    (kept / "survivors.toml").write_text(reason("0 → 1"))
+    (kept / "survivors.toml").write_text(reason("1 → 2"))
     every = all_mutants()
     results = {
-        one.name: {"name": one.name, "verdict": "survived" if one.text == "0 → 1" else "killed"}
+        one.name: {"name": one.name, "verdict": "survived" if one.text == "1 → 2" else "killed"}
         for one in every
     }
     assert report.write(every, results) == 0
     data = json.loads((kept / "report.json").read_text())
     assert data["score"] == round(100 * (len(every) - 1) / len(every), 1)
     assert [(one["name"], one["reason"]) for one in data["survivors"]] == [
-        ("module:chosen: 0 → 1 #1", "it may")
+        ("module:chosen: 1 → 2 #1", "it may")
     ]
-    assert "`0 → 1`: survived; it may" in (kept / "report.md").read_text()
+    assert "`1 → 2`: survived; it may" in (kept / "report.md").read_text()
 
 
 def test_too_few_a_broken_trial_and_a_stale_reason_fail(kept: Path) -> None:
@@ -138,6 +144,6 @@ def test_too_few_a_broken_trial_and_a_stale_reason_fail(kept: Path) -> None:
     assert report.write(every, {**killed, every[0].name: {"verdict": "broken", "why": "?"}}) == 1
     few = {one.name: {"verdict": "unreached"} for one in every[:4]}
     assert report.write(every, {**killed, **few}) == 1
-    (kept / "survivors.toml").write_text(reason("0 → 1"))
+    (kept / "survivors.toml").write_text(reason("1 → 2"))
     assert report.write(every, killed) == 1
-    assert json.loads((kept / "report.json").read_text())["stale"] == ["module:chosen: 0 → 1"]
+    assert json.loads((kept / "report.json").read_text())["stale"] == ["module:chosen: 1 → 2"]

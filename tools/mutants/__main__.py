@@ -169,6 +169,7 @@ class Trials:
         RESULTS.touch()
         done = read_results()
         waiting = [one for one in self.chosen if not self._is_done(one, done)]
+        waiting.sort(key=lambda one: one.name not in done)  # those that survived so far come first
         print(f"{len(self.chosen)} mutants, {len(waiting)} of them to try", flush=True)
         running: dict[int, tuple[Fork, Mutant]] = {}
         told, count, killed = time.monotonic(), 0, 0

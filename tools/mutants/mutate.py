@@ -150,12 +150,12 @@ def _places(tree: ast.Module) -> Iterator[_Place]:
             at, inside, within, answers = statement, function, is_code, predicate
             if isinstance(child, ast.stmt):
                 at = _lines(child)
-            if isinstance(child, ast.ClassDef | ast.FunctionDef) and not is_code:
-                inside = child.name if function == MODULE else f"{function}.{child.name}"
             if isinstance(node, ast.FunctionDef) and name == "body":
                 within = True
                 returns = node.returns
                 answers = isinstance(returns, ast.Name) and returns.id == "bool"
+            if isinstance(child, ast.ClassDef | ast.FunctionDef) and not within:
+                inside = child.name if function == MODULE else f"{function}.{child.name}"
             if not _is_skipped(child):
                 yield _Place(child, put, inside, within, at, answers)
                 below.append((child, inside, within, at, answers))
@@ -316,6 +316,8 @@ def _of_call(node: ast.Call) -> Iterator[Change]:
         changed = _with(node, func=_with(node.func, id=_CALLED[node.func.id]))
         yield Change("called", node, changed, changed)
     for index, keyword in enumerate(node.keywords):
+        if keyword.arg == "strict":
+            continue  # of zip: it only guards against what cannot be
         rest = [*node.keywords[:index], *node.keywords[index + 1 :]]
         yield Change("argument", keyword, None, _with(node, keywords=rest))
 
