@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from holdfast.core.effects import is_in_hand
 from holdfast.core.estimate import asked_models
 from holdfast.core.fold import apply
 from holdfast.core.state import Paid, State, StepState, Tools
-from holdfast.engine.journals import is_complete, read_state, runs_of
+from holdfast.engine.journals import is_complete, overlapping, read_state
 from holdfast.model.digest import Digest
-from holdfast.model.event import AnswersKept, CallAnswered, Recorded, RunStarted
+from holdfast.model.event import AnswersKept, CallAnswered, Recorded
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import Store
 
@@ -47,18 +48,9 @@ def left_answers(
 def _span(store: Store, project: str, line: str, joined: dict[RunId, bool]) -> list[RunId]:
     """The runs that may have left something to one that goes on now, newest first.
 
-    Who begins alone ends all that was before it and takes over what it left: nobody looks further.
+    Who begins alone takes over what those before it left.
     """
-    found = []
-    for row in reversed(runs_of(store, project, line)[-MOST_BESIDE:]):
-        found.append(row.run)
-        if row.run not in joined:
-            first = next(iter(store.read(f"run:{row.run}")), None)
-            start = first.event if first is not None else None
-            joined[row.run] = isinstance(start, RunStarted) and start.options.joined
-        if not joined[row.run]:
-            break
-    return found
+    return list(islice(overlapping(store, project, line, joined), MOST_BESIDE))
 
 
 @dataclass
