@@ -9,6 +9,7 @@ from holdfast.engine.runs import resume_run
 from holdfast.errors import UsageError
 from holdfast.model.line import ApprovalDecided, ApprovalRequested
 from holdfast.model.plan import Plan, Step, StepId
+from holdfast.ports import Outcome
 from holdfast.store.memory import MemoryStore
 from holdfast.testing import ScriptedExecutor, lost
 from tests.laws.harness import LINE, Bed, Stage, amend, drive, start
@@ -45,7 +46,8 @@ def test_a_held_step_that_somebody_else_decided_meanwhile_is_not_decided_again(
 def test_a_held_step_that_goes_on_meanwhile_is_not_decided_any_more(
     tmp_path: Path, *, yes: bool
 ) -> None:
-    name, fates = StepId("a"), [b"made", lost()]
+    name = StepId("a")
+    fates: list[bytes | Outcome] = [b"made", lost()]
     first = Plan(LINE, {name: Step(name, shell="a", effects="external")})
     second = Plan(LINE, {name: Step(name, shell="b", effects="external")})
     bed = Bed(MemoryStore(), str(tmp_path))

@@ -50,7 +50,7 @@ class Line:
         self.store.commit(Batch([Append(journal, self.store.last(journal), said, 1)]))
 
     def asks(self, attempt: int = 1) -> list[RunEvent]:
-        started = AttemptStarted(X, attempt, self.plan, self.plan, Reason("never_ran"), {})
+        started = AttemptStarted(X, attempt, self.plan, self.plan, self.plan, Reason("never_ran"))
         return [started, CallStarted(X, attempt, 1, "far:m", self.request)]
 
     def answered(self, text: str, attempt: int = 1) -> CallAnswered:
@@ -67,7 +67,7 @@ class Line:
     def rejected(self, attempt: int) -> list[RunEvent]:
         """The next attempt acts on what there is, and is refused."""
         word = self.store.put(b"no")
-        return [self.asks(attempt)[0], AttemptRejected(X, attempt, word, "g", word)]
+        return [self.asks(attempt)[0], AttemptRejected(X, attempt, "g", word)]
 
     def left(self, *driven: RunId) -> list[AnswersKept]:
         return left_answers(self.store, PLAN, "line", driven)
