@@ -2,7 +2,8 @@
 
 The yes is for the exact content: what the attempt is really given is compared with the document that the
 person was asked about. Effects outside are counted where they happen: what may have happened and was never
-confirmed is not done again, unless a person let this very attempt do it.
+confirmed is not done again, unless a person let this very attempt do it. Whoever says yes to a repetition,
+or has a step tried again by name, means what happened until then.
 """
 
 import hashlib
@@ -43,6 +44,7 @@ class Asked:
     request: ApprovalRequested
     decision: ApprovalDecided | None = None
     revoked: bool = False
+    about: frozenset[Use] = frozenset()  # what may have happened when it was asked
     uses: set[Use] = field(default_factory=set)
 
     @property
@@ -59,7 +61,14 @@ class Consent:
     asked: dict[str, Asked] = field(default_factory=dict)
     outside: dict[StepId, list[Use]] = field(default_factory=dict)  # the sink, by step
     settled: set[Use] = field(default_factory=set)
-    named: set[Use] = field(default_factory=set)  # what a person wants done, whatever happened
+    typed: dict[str, frozenset[StepId]] = field(
+        default_factory=dict
+    )  # by engine: to be tried again
+    forced: set[Use] = field(default_factory=set)  # what a person wants done, whatever happened
+    wanted: dict[tuple[RunId, StepId], set[Use]] = field(
+        default_factory=dict
+    )  # by the next attempt
+    covered: dict[Use, set[Use]] = field(default_factory=dict)  # what each may do again
 
     # --- what the journals say --------------------------------------------------------------------
 
@@ -68,7 +77,8 @@ class Consent:
             case ApprovalRequested():
                 if not store.has(event.subject):
                     self._violated(f"'{event.approval}' asks about what is not stored")
-                self.asked.setdefault(event.approval, Asked(event))
+                asked = Asked(event, about=frozenset(self.outside.get(event.step, ())))
+                self.asked.setdefault(event.approval, asked)
             case ApprovalDecided():
                 self._decided(event)
             case ApprovalUsed():
@@ -103,17 +113,20 @@ class Consent:
             self._violated(f"'{event.approval}' had ended when {use} used it")
         found.uses.add(use)
         if found.request.gate == "effect":
-            self.settled.update(self.outside.get(event.step, ()))
+            self.covered.setdefault(use, set()).update(found.about)
 
-    def run(self, run: RunId, event: Event, store: Store) -> None:
+    def run(self, run: RunId, event: Event, store: Store, engine: str) -> None:
         match event:
             case RunStarted():  # whoever names a step there lets it be done again
-                self.named.update((run, step, 1) for step in event.options.force_steps)
+                self.forced.update((run, step, 1) for step in event.options.force_steps)
             case StepsReset():  # and so does who has it tried again by name
-                for step in event.asked:
-                    self.settled.update(self.outside.get(step, ()))
-            case AttemptStarted(source="human", approvals=names) if names:
-                self._given(run, event)
+                for step in self.typed.get(engine, frozenset()).intersection(event.asked):
+                    self.wanted[run, step] = {*self.outside.get(step, ())}
+            case AttemptStarted():
+                if event.source == "human" and event.approvals:
+                    self._given(run, event)
+                words = self.wanted.pop((run, event.step), set())
+                self.covered.setdefault((run, event.step, event.attempt), set()).update(words)
             case AttemptAccepted():
                 self.settled.add((run, event.step, event.attempt))
                 if event.step in self.watched:
@@ -168,15 +181,15 @@ class Consent:
         if said != now:
             self._violated(f"{use} is not what a person said yes to: {said}, but {now}")
 
-    def effect(self, use: Use) -> None:
-        """Something changes outside, and nobody can take it back."""
-        step = use[1]
-        for earlier in self.outside.get(step, ()):
-            if earlier not in self.settled and earlier != use and use not in self.named:
+    def effect(self, use: Use, *, late: bool) -> None:
+        """Something changes outside, and nobody can take it back; `late` by who was taken for dead."""
+        before = self.outside.setdefault(use[1], [])
+        may = {*before} if use in self.forced else self.covered.get(use, set())
+        for earlier in before:
+            if earlier not in self.settled and earlier not in may and not late:
                 self.machine.violated("I17", f"{use} does again what {earlier} may have done")
-        if use in self.named:
-            self.settled.update(self.outside.get(step, ()))
-        self.outside.setdefault(step, []).append(use)
+        self.settled.update(may)
+        before.append(use)
         self.machine.fired["effect"] += 1
 
     def _violated(self, what: str) -> None:

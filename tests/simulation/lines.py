@@ -3,11 +3,14 @@
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from holdfast.core.state import COMPLETE, State
+from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.plan import StepId
 from holdfast.ports import Store
+from tests.laws.escalating import escalations
+from tests.laws.oracle import Fate
 from tests.laws.script import value
 
 
@@ -32,8 +35,39 @@ def unexplained(
             yield f"'{step_id}' of '{state.run}' was made from other needs: {content!r}, not {read}"
 
 
-def misplaced(store: Store, state: State, root: str) -> Iterator[str]:
-    """Output files that are not what their step was accepted with; a step without may leave none behind."""
+def foretold(
+    store: Store, state: State, fates: Mapping[StepId, Fate], unsure: Collection[StepId]
+) -> Iterator[str]:
+    """Steps that came to something else than the oracle says, but for those of which it knows too little.
+
+    Where a run is escalated nothing more began.
+    """
+    for step_id, fate in fates.items():
+        now = state.steps[step_id]
+        if step_id in unsure or (state.status == "escalated" and now.phase == "pending"):
+            continue
+        phases = COMPLETE if fate.phase in COMPLETE else {fate.phase}
+        if now.phase not in phases:
+            yield f"'{step_id}' of '{state.run}' is {now.phase}, not {fate}"
+        elif now.phase in COMPLETE and (
+            now.digest is None or store.get(now.digest) != fate.content
+        ):
+            yield f"'{step_id}' of '{state.run}' has {now.digest}, not {fate}"
+    whole = all(now.phase in COMPLETE for now in state.steps.values())
+    escalated = escalations(state.plan, store.read(f"run:{state.run}"))[-1]
+    status = "completed" if whole else "escalated" if escalated else "failed"
+    found = (state.status, state.escalation.code if state.escalation else None)
+    if found != (status, escalated):
+        yield f"'{state.run}' is {found}, not {(status, escalated)}"
+
+
+def misplaced(
+    store: Store, state: State, root: str, accepted: Mapping[StepId, Collection[Digest]]
+) -> Iterator[str]:
+    """Output files that are not what their step was accepted with; a step without may leave none behind.
+
+    What a step was ever `accepted` with may stand there, also if its run is collected.
+    """
     for step_id, now in state.steps.items():
         for path in state.plan.steps[step_id].produces:
             found = _content(os.path.join(root, path))
@@ -42,7 +76,8 @@ def misplaced(store: Store, state: State, root: str) -> Iterator[str]:
                     yield f"'{path}' of '{step_id}' is {found!r}"
             elif found is not None:
                 rows = store.artifacts(step=step_id, status="accepted")
-                if found not in {store.get(row.digest) for row in rows}:
+                known = {*accepted.get(step_id, ()), *(row.digest for row in rows)}
+                if digest_bytes(found) not in known:
                     yield f"'{path}' of '{step_id}', which is {now.phase}, is left as {found!r}"
 
 

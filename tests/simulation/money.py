@@ -7,6 +7,7 @@ is not asked for again. At the end the provider's bill is compared with these bo
 from collections import Counter
 from dataclasses import dataclass, field
 
+from holdfast.core.reasons import UNANSWERED
 from holdfast.core.state import State
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
@@ -77,6 +78,8 @@ class Money:
                 self._ends(account, event.step, event.attempt, event.unsent)
                 self._machine.fired["limit_reached"] += event.code == "limit_reached"
                 self._machine.fired["call_unsent"] += bool(event.unsent)
+            case AttemptFailed(code=code) if code in UNANSWERED:
+                self._ends(account, event.step, event.attempt)
             case AttemptAccepted() | AttemptRejected() | AttemptFailed():
                 self._ends(account, event.step, event.attempt)
                 self._acted_on(event.step, (run, event.attempt))
@@ -92,10 +95,7 @@ class Money:
 
     def _begins(self, run: RunId, account: Account, event: CallStarted) -> None:
         paid = self._waiting.get((event.step, event.request))
-        runs = list(self.accounts)
-        if paid is not None and runs.index(run) - runs.index(paid[0]) not in {0, 1}:
-            self._machine.fired["answered_beside"] += 1
-        elif paid is not None:
+        if paid is not None:
             self._machine.violated(
                 "paid", f"'{event.step}' of '{run}' asks for what was answered to {paid}"
             )

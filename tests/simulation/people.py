@@ -27,7 +27,7 @@ class Answering:
 
     def __init__(self, sim: "Simulation") -> None:
         self._sim = sim
-        self.said_no: set[str] = set()  # to which kinds of question
+        self.refused: set[StepId] = set()  # steps of which somebody refused what they made
 
     def spawn(self, *, twice: bool) -> None:
         """Somebody comes and looks; with `twice`, two come at once."""
@@ -73,8 +73,8 @@ class Answering:
             machine.fault("answered_late", "person", request.approval)
             return
         machine.fault(f"said_{'yes' if yes else 'no'}", "person", f"{request.gate} {wanted.step}")
-        if not yes:
-            self.said_no.add(request.gate)
+        if not yes and request.gate == "guard":
+            self.refused.add(wanted.step)
 
     def _given(self, decisions: Decisions, seat: Store, wanted: Wanted, *, calm: bool) -> Given:
         source, request = self._sim.machine.random, wanted.approval.request

@@ -23,7 +23,7 @@ from holdfast.executors.local import LocalExecutor
 from holdfast.generators.human import HumanGenerator
 from holdfast.guards.human import HumanGuard
 from holdfast.model.event import Recorded, RunStarted
-from holdfast.model.plan import RunId
+from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Generator, GuardKind, Owner, Store
 from tests.laws.harness import LINE
 from tests.simulation.children import Children, Nature, Nursery
@@ -87,7 +87,7 @@ class Simulation:
         self.stays = Random(seed ^ 1).random() < 0.3  # engines wait for people
         self.boots = 0  # how often the machines were switched on again
         self.others: dict[str, Process] = {}  # beside engines: those that hold lines too
-        self.forgot = False  # something that could have been reused was removed
+        self.forgot: set[StepId] = set()  # what could have been reused of them was removed
         self.engines: list[EngineProcess] = []
         self.until = 0.0  # by then the effect of the last fault is over
         self._store = self.disk.open()

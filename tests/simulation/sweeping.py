@@ -44,7 +44,7 @@ def sweep(sim: "Simulation", *, keep_runs: int) -> None:
         sim.machine.fault(kind, "person", f"{len(goes)} runs, {len(free)} contents")
         sim.machine.fired["runs_collected"] += len(goes)
         sim.machine.fired["contents_collected"] += len(free)
-        sim.forgot = sim.forgot or any(item.run in shown for item in found.lost)
+        sim.forgot.update(item.step for item in found.lost if item.run in shown)
 
     process = sim.others[name] = Process(sim.machine, name, main)
     if sim.machine.random.random() < 0.2:

@@ -261,3 +261,32 @@ def test_what_waited_for_a_person_may_be_accepted_after_what_another_engine_made
 
     sim = played(place, scene, apart=False, seed=seed)
     assert statuses(sim) == ["completed"] * 3
+
+
+@pytest.mark.req("I17", "D16")
+@pytest.mark.parametrize("joined", [True, False])
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_an_effect_that_a_later_run_left_open_is_not_repeated_by_an_earlier_one(
+    place: Path, seed: int, *, joined: bool
+) -> None:
+    """The run that is resumed tried the step itself, and knows how that ended; the later one did not."""
+    once = replace(step("y", skill=0, least=9), effects="external", retries=9)
+
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.stays = False
+        first = start(sim, plan(once), joined=joined)
+        until(sim, person, lambda: sim.watch.executed[once.id] > 0)
+        beside = start(sim, plan(once), joined=True)
+        until(sim, person, lambda: beside.engine is not None)
+        first.interrupt(now=False)
+        until(sim, person, lambda: first.process.is_over)
+        until(sim, person, lambda: sim.watch.books[RunId("r-002")].attempts(once.id) > 1)
+        until(sim, person, lambda: sim.watch.books[RunId("r-002")].phases[once.id] == "running")
+        sim.machine.kill([beside.process], "in the middle")
+        before = sim.watch.executed[once.id]
+        resume(sim)
+        until(sim, person, lambda: not sim.live())
+        assert sim.watch.executed[once.id] == before
+
+    sim = played(place, scene, apart=False, seed=seed)
+    assert statuses(sim) == ["waiting", "running"]

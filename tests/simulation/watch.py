@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state
+from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
@@ -46,9 +47,14 @@ class Book:
     started: dict[StepId, AttemptStarted] = field(default_factory=dict)
     begun: set[tuple[StepId, int]] = field(default_factory=set)
     accepted: set[StepId] = field(default_factory=set)
+    parked: set[StepId] = field(default_factory=set)  # candidates that are kept for people
+    rejected: set[StepId] = field(default_factory=set)  # failed by a person's no
     status: str = "running"
     resumed: float = 0.0
     refused: float = -1.0  # when a person's no last ended a step
+
+    def attempts(self, step: StepId) -> int:
+        return self.started[step].attempt if step in self.started else 0
 
 
 @dataclass
@@ -72,6 +78,7 @@ class Watch:
         self.told: list[tuple[RunId, Recorded]] = []
         self.executed: Counter[StepId] = Counter()
         self.accepted = 0
+        self.contents: dict[StepId, set[Digest]] = {}  # that each step was ever accepted with
         self.commits = 0
         self.buried: set[str] = set()  # engines that another one removed from the line
         self.excused: set[str] = set()  # engines that others may have taken for dead
@@ -129,7 +136,7 @@ class Watch:
                 for _, event in append.events:
                     self._take(run, event, process.name)
                     self.money.take(run, event)
-                    self.consent.run(run, event, store)
+                    self.consent.run(run, event, store, process.name)
             else:
                 for at, event in append.events:
                     self.consent.line(event, at, store)
@@ -156,17 +163,20 @@ class Watch:
         match event:
             case AttemptStarted():
                 self._from(run, book, event.step, {"pending"}, event)
+                book.rejected.discard(event.step)
                 book.started[event.step] = event
                 book.begun.add((event.step, event.attempt))
                 book.phases[event.step] = "running"
             case AttemptAccepted():
                 self._accept(run, book, event, engine)
             case AttemptRejected() | AttemptFailed() | AttemptLost():
-                self._from(run, book, event.step, {"running", "waiting"}, event)
+                self._from(run, book, event.step, _ending(book, event.step), event)
                 book.phases[event.step] = "pending"
+                book.parked.discard(event.step)
             case AttemptParked():
                 self._from(run, book, event.step, {"running"}, event)
                 book.phases[event.step] = "waiting"
+                book.parked.add(event.step)
             case StepsReleased():
                 for step in event.steps:
                     self._from(run, book, step, {"waiting"}, event)
@@ -176,6 +186,7 @@ class Watch:
                 failed = isinstance(event, StepFailed)
                 if event.reason.code == "rejected_by_person":
                     book.refused = self._machine.now
+                    book.rejected.add(event.step)
                 book.phases[event.step] = "failed" if failed else "waiting"
             case StepsSkipped():
                 for skipped in event.items:
@@ -189,6 +200,7 @@ class Watch:
                 for step in event.steps:
                     self._from(run, book, step, {"failed", "skipped", "waiting"}, event)
                     book.phases[step] = "pending"
+                    book.parked.discard(step)
             case RunRested() | RunEnded():
                 book.status = event.status
             case RunResumed():
@@ -204,8 +216,10 @@ class Watch:
             self._machine.violated("I4", f"'{step}' of '{run}' is {now}, then {_short(event)}")
 
     def _accept(self, run: RunId, book: Book, event: AttemptAccepted, engine: str) -> None:
-        self._from(run, book, event.step, {"running", "waiting"}, event)
-        was_kept = book.phases.get(event.step) == "waiting"  # for a person, without a claim
+        self._from(run, book, event.step, _ending(book, event.step), event)
+        was_kept = event.step in book.parked  # for a person, without a claim
+        book.parked.discard(event.step)
+        self.contents.setdefault(event.step, set()).add(event.digest)
         self.accepted += 1
         if event.step in book.accepted:
             self._machine.violated("I2", f"'{event.step}' of '{run}' is accepted twice")
@@ -251,8 +265,9 @@ class Watch:
             self.consent.begins(run, job, book.started[step], store)
         self._executions = [item for item in self._executions if not item.over]
         self._executions.append(execution)
-        if job.step.done_once and process.name not in self.excused:
-            self.consent.effect((run, step, job.attempt))
+        if job.step.done_once:
+            late = process.name in self.excused
+            self.consent.effect((run, step, job.attempt), late=late)
         return execution
 
     def _check_once(self, process: Process, mine: Execution, store: Store) -> None:
@@ -295,6 +310,11 @@ class Watch:
             self._machine.violated("I3", f"'{run}' is {phases} {state.status}, not {mine}")
         self.money.check_state(state)
         return state
+
+
+def _ending(book: Book, step: StepId) -> set[str]:
+    """In which phases an attempt may end: it runs, or its candidate is kept for people."""
+    return {"running", "waiting"} if step in book.parked else {"running"}
 
 
 def _short(event: Event) -> str:

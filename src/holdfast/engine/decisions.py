@@ -346,8 +346,13 @@ class Decisions:
         request = wanted.approval.request
         if request.approval in self.book.by_id:  # by now, perhaps, and decided
             return self.book.by_id[request.approval]
-        here = self.state_of(wanted).steps[wanted.step]
-        self._store.put(goes_on(wanted.step, wanted.run, here).document)
+        state = self.state_of(wanted)
+        if request not in [now.approval.request for now in self._of(state)]:
+            raise UsageError(
+                f"'{wanted.step}' of run '{wanted.run}' waits for that no more",
+                hint="holdfast approvals",
+            )
+        self._store.put(goes_on(wanted.step, wanted.run, state.steps[wanted.step]).document)
         self._line.tell(
             lambda: None if request.approval in self.book.by_id else request, self.refresh
         )

@@ -56,6 +56,23 @@ def _end(store: Store, run: RunId) -> RunEnded | None:
     return next((one.event for one in last if isinstance(one.event, RunEnded)), None)
 
 
+def overlapping(
+    store: Store, project: str, line: str, joined: dict[RunId, bool]
+) -> Iterator[RunId]:
+    """The runs that may have been open at one time with whoever drives the line now, newest first.
+
+    Who begins alone ends all that was before it, so nobody looks further. `joined` remembers who did not.
+    """
+    for row in reversed(runs_of(store, project, line)):
+        yield row.run
+        if row.run not in joined:
+            first = next(iter(store.read(f"run:{row.run}")), None)
+            start = first.event if first is not None else None
+            joined[row.run] = isinstance(start, RunStarted) and start.options.joined
+        if not joined[row.run]:
+            return
+
+
 def beside(store: Store, state: State) -> Iterator[State]:
     """The other runs of a run's line, newest first."""
     for row in reversed(runs_of(store, state.project, state.line)):

@@ -22,7 +22,7 @@ from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
 from holdfast.engine.gathering import collected
 from holdfast.engine.given import readable
-from holdfast.engine.journals import beside
+from holdfast.engine.journals import overlapping
 from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
@@ -72,6 +72,7 @@ class Looker:
         self._told: set[tuple[str, Digest]] = set()
         self._brought: dict[StepId, Upstream] = {}
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
+        self._joined: dict[RunId, bool] = {}
 
     def refresh(self) -> None:
         """Take note of what people wrote to the line meanwhile."""
@@ -227,19 +228,30 @@ class Looker:
         if state.options.wants(step.id):
             return False
         if here.effect_at:
-            return is_open(state, step.id) is True
-        since = self._prober.open_since(step.id, state.previous)
-        shared = state.options.joined or not self._prober.alone
-        return since is not None or (shared and self._is_open_beside(step.id))
+            known = is_open(state, step.id) is True
+        else:
+            known = self._prober.open_since(step.id, state.previous) is not None
+        return known or self._is_open_beside(step.id)
 
     def _is_open_beside(self, step_id: StepId) -> bool:
-        """Whether an engine that shared the line left the effect of a step open; the newest run knows."""
-        for other in beside(self._world.store, self._state):
-            if step_id not in other.steps:
+        """Whether an engine that shared the line left the effect of a step open; the newest run knows.
+
+        Of those before this one only what came after its own effect is news.
+        """
+        store, state, joined = self._world.store, self._state, self._joined
+        here, tried = state.steps[step_id], False
+        for run in overlapping(store, state.project, state.line, joined):
+            if run == state.run:
+                tried = bool(here.effect_at)
+                continue
+            other = self._prober.now(run)
+            if other is None or step_id not in other.steps:
                 continue
             left = is_cut_off(other, step_id) or is_open(other, step_id)
-            if left is not None:
+            if left is not None and not tried:
                 return left
+            if left and other.steps[step_id].started_at > here.started_at:
+                return True
         return False
 
     def _given(self, step: Step) -> Artifact | None:

@@ -462,8 +462,8 @@ class Engine:
         if answer.approvals:
             started = under(started, step, answer)
         self._crew.observed[step_id] = look.probed.seen
-        asks = bool(fence) and (step.asks_model or step.has_judge)
-        if asks and (kept := self._beside.answers(step_id)) is not None:
+        asks = step.asks_model or step.has_judge
+        if asks and (kept := self._beside.answers(step_id, shared=bool(fence))) is not None:
             self._append(kept)
         if started.reguard is not None and step.uses != "human":
             probe = look.probed.probe

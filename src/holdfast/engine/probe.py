@@ -380,7 +380,7 @@ class Prober:
 
     def open_since(self, step: StepId, previous: RunId | None) -> dict[RunId, int] | None:
         """From where on a person's word is about an effect that earlier runs left open; None if none is."""
-        return open_since(self._now, step, previous)
+        return open_since(self.now, step, previous)
 
     def given(self, step: StepId, since: Mapping[RunId, int]) -> Artifact | None:
         """What a person put in the place of a step last, after one of these events of runs."""
@@ -392,7 +392,7 @@ class Prober:
 
     def unconfirmed(self, step: StepId, previous: RunId | None) -> StepState | None:
         """How the last run that tried a step left it, if an effect was started there and not confirmed."""
-        while previous is not None and (past := self._now(previous)) is not None:
+        while previous is not None and (past := self.now(previous)) is not None:
             then = past.steps.get(step)
             if then is not None and then.effect is not None:
                 return then
@@ -409,7 +409,7 @@ class Prober:
             self._ends[run] = [recorded.event for recorded in last] == [RunEnded("completed")]
         return self._ends[run]
 
-    def _now(self, run: RunId) -> State | None:
+    def now(self, run: RunId) -> State | None:
         """An earlier run as it stands now: an engine that shares the line may still drive it."""
         found = self.past(run)
         if found is not None and not found.ended and not self.alone:

@@ -159,7 +159,8 @@ def _open(
         ready=world.ready(plan),
         file=world.file,
     )
-    facts: list[RunEvent] = [start, *left_answers(world.store, plan, previous)]
+    driven = {holder.run for holder in world.store.holders(plan.project, line)}
+    facts: list[RunEvent] = [start, *left_answers(world.store, plan, line, driven)]
     journal = line_journal(plan.project, line)
     before, placed = Batch([]), _nothing
     for answer in answers:
