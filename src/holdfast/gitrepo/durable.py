@@ -23,6 +23,17 @@ def sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
+def make_folder(path: str) -> None:
+    """A folder that only its owner reads, with those above it; nothing is done if it is there."""
+    if os.path.isdir(path):
+        return
+    above = os.path.dirname(path)
+    make_folder(above)
+    with suppress(FileExistsError):  # somebody else just did
+        os.mkdir(path, 0o700)
+    sync_folder(above)
+
+
 def sync_tree(folder: str) -> None:
     """Make a folder safe with all that is beneath it."""
     rows = [(place, names) for place, _, names in os.walk(folder, topdown=False)]

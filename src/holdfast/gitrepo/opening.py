@@ -11,7 +11,7 @@ from contextlib import suppress
 from holdfast.errors import StoreError, UsageError
 from holdfast.gitrepo.calls import Room, ask
 from holdfast.gitrepo.client import Client
-from holdfast.gitrepo.durable import sync_folder, sync_tree
+from holdfast.gitrepo.durable import make_folder, sync_folder, sync_tree
 from holdfast.gitrepo.holding import working, write_file
 from holdfast.gitrepo.names import shown
 from holdfast.gitrepo.place import facts, ignored, locate, read_settings
@@ -43,8 +43,8 @@ def open_client(
     settings = read_settings(place)
     client = Client(place, home, facts(settings), before, clock)
     try:
-        for folder_name in ("", "worktrees", "indexes", "views"):
-            os.makedirs(os.path.join(home, folder_name), 0o700, exist_ok=True)
+        for folder_name in ("worktrees", "indexes", "views"):
+            make_folder(os.path.join(home, folder_name))
         form = settings.get("extensions.objectformat", "sha1").lower()
         with working(client, "open") as held:
             more = "".join(f"{pattern}\n" for pattern in ignored_too).encode()
