@@ -20,6 +20,7 @@ from holdfast.model.plan import RunId
 from holdfast.ports import Append, Batch, Owner
 from holdfast.store.pgrefusals import refusal_of
 from holdfast.store.pgtables import Address
+from holdfast.store.pgwatch import connect_watched
 from holdfast.store.postgres import PostgresStore, make_store
 from tests.postgres import Server, new_schema
 
@@ -47,10 +48,14 @@ def told(store: PostgresStore, number: int) -> Batch:
 
 @dataclass
 class Cut:
-    """What is broken off: the next client message that holds these words, before or after it arrives."""
+    """What is broken off: the next client message that holds these words, before or after it arrives.
+
+    Or nothing is, and the message alone is lost.
+    """
 
     words: bytes = b"\0never"
     arrives: bool = True
+    breaks: bool = True
     times: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -79,6 +84,8 @@ def door(server: Server, folder: Path, cut: Cut) -> Iterator[str]:
                 with cut.lock:
                     hit = cut.times > 0 and cut.words in data
                     cut.times -= hit
+                if hit and not cut.breaks:
+                    continue
                 if hit and not cut.arrives:
                     break
                 if hit:
@@ -127,6 +134,20 @@ def test_a_commit_whose_end_nobody_saw_is_made_once(
         assert [row.fence for row in store.runs()] == [fence + 1]
         assert list(store.check()) == []
         store.close()
+
+
+@pytest.mark.req("D03", "D19")
+def test_a_message_that_is_lost_is_not_waited_for(postgres: Server, tmp_path: Path) -> None:
+    cut = Cut(b"SELECT 7", breaks=False)
+    with door(postgres, tmp_path, cut) as place:
+        info = postgres.url().replace(str(postgres.place), place)
+        with connect_watched(info, unanswered=0.4) as connection:
+            assert connection.execute("SELECT 6, pg_sleep(1.5)").fetchone() == (6, "")
+            cut.times = 1
+            with pytest.raises(psycopg.OperationalError, match="did not arrive"):
+                connection.execute("SELECT 7")
+            assert cut.times == 0
+            assert connection.closed
 
 
 @pytest.mark.req("D19")

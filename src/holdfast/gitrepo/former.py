@@ -12,7 +12,8 @@ import os
 
 from holdfast.gitrepo.calls import answer, ask
 from holdfast.gitrepo.client import Client
-from holdfast.gitrepo.holding import sync_folder, working
+from holdfast.gitrepo.durable import sync_folder
+from holdfast.gitrepo.holding import working
 from holdfast.gitrepo.pins import KEEP
 
 _STAYS = frozenset({"lock", "busy", "work.git"})

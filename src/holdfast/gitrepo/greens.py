@@ -16,6 +16,7 @@ from typing import Literal
 from holdfast.errors import UsageError
 from holdfast.gitrepo.calls import answer, ask
 from holdfast.gitrepo.client import Client, resolve
+from holdfast.gitrepo.durable import point
 from holdfast.gitrepo.encodings import as_laid_out
 from holdfast.gitrepo.history import list_files
 from holdfast.gitrepo.holding import working
@@ -60,7 +61,7 @@ def mark_green(tree: WorkTree, *, why: str = "checks passed") -> Snapshot:
     with working(client_of(tree), "mark") as client:
         held = client if isinstance(tree, Client) else replace(tree, client=client)
         snapshot = take_snapshot(held, why=why)
-        ask(client.room(client.store, client.home), "update-ref", green_mark(tree), snapshot.oid)
+        point(client.room(client.store, client.home), green_mark(tree), snapshot.oid)
         if snapshot.head is not None and isinstance(tree, Worktree):
             hold(client, snapshot.head)
     return snapshot

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from holdfast.errors import GitError, HoldfastError
 from holdfast.gitrepo.client import Client
+from holdfast.gitrepo.durable import sync_folder
 
 
 @contextmanager
@@ -139,11 +140,3 @@ def write_file(path: str, content: bytes) -> None:
         os.fsync(file.fileno())
     os.rename(fresh, path)
     sync_folder(os.path.dirname(path))
-
-
-def sync_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

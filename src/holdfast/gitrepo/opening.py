@@ -11,7 +11,8 @@ from contextlib import suppress
 from holdfast.errors import StoreError, UsageError
 from holdfast.gitrepo.calls import Room, ask
 from holdfast.gitrepo.client import Client
-from holdfast.gitrepo.holding import sync_folder, working, write_file
+from holdfast.gitrepo.durable import make_folder, sync_folder, sync_tree
+from holdfast.gitrepo.holding import working, write_file
 from holdfast.gitrepo.names import shown
 from holdfast.gitrepo.place import facts, ignored, locate, read_settings
 
@@ -42,8 +43,8 @@ def open_client(
     settings = read_settings(place)
     client = Client(place, home, facts(settings), before, clock)
     try:
-        for folder_name in ("", "worktrees", "indexes", "views"):
-            os.makedirs(os.path.join(home, folder_name), 0o700, exist_ok=True)
+        for folder_name in ("worktrees", "indexes", "views"):
+            make_folder(os.path.join(home, folder_name))
         form = settings.get("extensions.objectformat", "sha1").lower()
         with working(client, "open") as held:
             more = "".join(f"{pattern}\n" for pattern in ignored_too).encode()
@@ -70,21 +71,11 @@ def _make(client: Client, place: str, form: str) -> None:
     ask(room, *words, env={"GIT_WORK_TREE": None})
     for folder in ("info", os.path.join("objects", "info"), "worktrees"):
         os.makedirs(os.path.join(fresh, folder), exist_ok=True)
-    _sync(fresh)  # git does not: after the power went, its name would be there and its head empty
+    sync_tree(
+        fresh
+    )  # git does not: after the power went, its name would be there and its head empty
     os.rename(fresh, place)
     sync_folder(client.home)
-
-
-def _sync(folder: str) -> None:
-    """Every file and folder beneath, and itself."""
-    for place, _, names in os.walk(folder, topdown=False):
-        for name in names:
-            descriptor = os.open(os.path.join(place, name), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        sync_folder(place)
 
 
 def _borrow(client: Client) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from holdfast.gitrepo.calls import ask
 from holdfast.gitrepo.client import Client
+from holdfast.gitrepo.durable import point
 from holdfast.gitrepo.names import Oid
 
 KEEP, LEFT = "refs/holdfast/keep/", "refs/holdfast/left/"
@@ -20,7 +21,7 @@ def pin(client: Client, commit: Oid) -> None:
     """Let a commit of the person's repository stay there; one that is only ours needs no pin."""
     said = ask(client.theirs, "cat-file", "--batch-check", stdin=f"{commit}\n".encode())
     if said.split()[1:2] == [b"commit"]:
-        ask(client.theirs, "update-ref", f"{KEEP}{commit}", commit)
+        point(client.theirs, f"{KEEP}{commit}", commit, client.place.common)
 
 
 def unpin(client: Client) -> tuple[Oid, ...]:
@@ -38,7 +39,7 @@ def unpin(client: Client) -> tuple[Oid, ...]:
 def hold(client: Client, commit: Oid | None) -> None:
     """Keep a commit that a branch of ours leaves: nothing that was committed is pruned because of it."""
     if commit is not None:
-        ask(client.base, "update-ref", f"{LEFT}{int(client.clock()):012d}-{commit}", commit)
+        point(client.base, f"{LEFT}{int(client.clock()):012d}-{commit}", commit)
 
 
 def let_go(client: Client, *, before: float, needed: Collection[str]) -> None:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from holdfast.errors import EditError, GitError, StaleError, UsageError
 from holdfast.gitrepo.calls import Answer, Room, answer, ask, failed
 from holdfast.gitrepo.client import Client, resolve, their_branch
+from holdfast.gitrepo.durable import settle, sync_folder, sync_ref
 from holdfast.gitrepo.history import files_in
 from holdfast.gitrepo.holding import working, write_file
 from holdfast.gitrepo.listing import check_free, check_unfiltered, null_split
@@ -31,6 +32,7 @@ from holdfast.gitrepo.trees import looking
 # Where git notes which branch it will move when what the person began is done.
 _UNFINISHED = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
 _LONGEST = 4096
+_TAG = ("hash-object", "-w", "-t", "tag", "--stdin")  # `mktag` does not read how to sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def move_branch(
         at = next((row.folder for row in _checked_out(held) if row.ref == ref), None)
         if at is None:
             _give(held, commit)
-            _swap(held.theirs, ref, commit, before)
+            _swap(held.theirs, ref, commit, before, held.place.common)
         elif not follow:
             raise EditError(
                 f"the work tree {shown(at)} is on branch {shown(name)}: its files would look changed",
@@ -107,7 +109,7 @@ def delete_branch(client: Client, name: str, *, old: str) -> None:
         _check_plain(held, ref)
         if any(row.ref == ref for row in _checked_out(held)):
             raise EditError(f"a work tree is on branch {shown(name)}")
-        _swap(held.theirs, ref, None, check_oid(old))
+        _swap(held.theirs, ref, None, check_oid(old), held.place.common)
 
 
 def create_tag(
@@ -131,9 +133,9 @@ def create_tag(
                 raise UsageError("a tag with a message needs an identity")
             who = f"{identity.name} <{identity.email}> {int(client.clock())} +0000"
             text = f"object {commit}\ntype commit\ntag {name}\ntagger {who}\n\n{check_message(message)}\n"
-            named = Oid(ask(held.base, "mktag", stdin=text.encode()).decode().strip())
+            named = Oid(ask(held.base, *_TAG, stdin=text.encode()).decode().strip())
         _give(held, named)
-        _swap(held.theirs, ref, named, None)
+        _swap(held.theirs, ref, named, None, held.place.common)
     return named
 
 
@@ -161,12 +163,13 @@ def _stale(ref: str, now: str | None, old: str | None) -> StaleError:
     )
 
 
-def _swap(room: Room, ref: str, new: Oid | None, old: Oid | None) -> None:
-    """One comparison and one move, by git; StaleError if the ref is elsewhere."""
+def _swap(room: Room, ref: str, new: Oid | None, old: Oid | None, common: str = "") -> None:
+    """One comparison and one move, by git; StaleError if the ref is elsewhere. `common`: where refs lie."""
     zeros = "0" * len(new or old or "")
     line = os.fsencode(f"update {ref}\0{new or zeros}\0{old or zeros}\0")
     done = answer(room, "update-ref", "--no-deref", "--create-reflog", "-z", "--stdin", stdin=line)
     if done.code == 0:
+        sync_ref(common or room.git_dir, ref)
         return
     if _is_race(done):
         said = ask(room, "cat-file", "--batch-check", stdin=os.fsencode(f"{ref}\n"))
@@ -182,6 +185,7 @@ def _is_race(done: Answer) -> bool:
 
 def swap_own(client: Client, branch: str, new: Oid | None, old: Oid | None) -> None:
     """Move a branch of our own by comparison."""
+    settle(client.work)
     _swap(client.base, f"refs/heads/{branch}", new, old)
 
 
@@ -192,6 +196,7 @@ def _give(client: Client, oid: Oid) -> None:
     pack = ask(client.base, *words, stdin=f"{oid}\n".encode() + have)
     if pack[8:12] != bytes(4):  # the number of objects
         ask(client.theirs, "index-pack", "--stdin", "--fix-thin", stdin=pack)
+        sync_folder(os.path.join(client.place.common, "objects", "pack"))
 
 
 def _checked_out(client: Client) -> Iterator[Checked]:
@@ -245,7 +250,7 @@ def _follow(client: Client, ref: str, new: Oid, old: Oid | None, at: str) -> Non
             _forget(client)
         raise
     try:
-        _swap(client.theirs, ref, new, old)
+        _swap(client.theirs, ref, new, old, client.place.common)
     except (StaleError, GitError):
         _bring(client, new, old)
         raise

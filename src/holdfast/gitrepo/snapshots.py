@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from typing import Literal, NamedTuple
 from holdfast.errors import EditError, StoreError, UsageError
 from holdfast.gitrepo.calls import Room, ask, read_blobs
 from holdfast.gitrepo.client import Client
+from holdfast.gitrepo.durable import point, settle
 from holdfast.gitrepo.history import File, files_in, signed
 from holdfast.gitrepo.holding import working
 from holdfast.gitrepo.laying import (
@@ -56,6 +58,9 @@ GREEN = "refs/holdfast/green/"
 STATES = "refs/holdfast/states/"
 _WHO = Identity("Holdfast", "holdfast@localhost")
 _USUAL = {PLAIN: 0o644, PROGRAM: 0o755}
+_MANY = 64  # files that are new
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+_PACKS = (2, 37)  # from there on `update-index` stores what is large in one pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,7 @@ def _index(tree: WorkTree) -> str:
 
 
 def _room(tree: WorkTree) -> Room:
-    """Snapshots batch their synchronising: many files become safe together, before anything names them."""
+    """The work tree as it lies there, byte by byte."""
     client = client_of(tree)
     room = client.room(client.store, folder_of(tree), _index(tree))
     facts = (
@@ -116,7 +121,18 @@ def _room(tree: WorkTree) -> Room:
         "core.protectNTFS",
     )
     exact = tuple(zip(facts, ("false", "true", "true", "false", "false"), strict=True))
-    return room.set(*exact, ("core.fsyncMethod", "batch"), ("core.looseCompression", "1"))
+    return room.set(*exact, ("core.looseCompression", "1"))
+
+
+def _packing(room: Room) -> Room:
+    """Many files become one pack, which is synced once; each alone would be synced by itself.
+
+    `core.fsyncMethod=batch` is no way: on Linux it does not say that the files are safe when they get their
+    names, and git never writes again what has its name. An older git would make a pack of each file.
+    """
+    said = _VERSION.search(ask(room, "version").decode())
+    is_able = said is not None and (int(said[1]), int(said[2])) >= _PACKS
+    return room.set(("core.bigFileThreshold", "1")) if is_able else room
 
 
 def _store(tree: WorkTree, also: Iterable[str] = ()) -> _Seen:
@@ -126,17 +142,14 @@ def _store(tree: WorkTree, also: Iterable[str] = ()) -> _Seen:
         left = repositories_inside(room)
     stamps, others = _look(folder_of(tree), names, ours=isinstance(tree, Worktree))
     store = _room(tree)
-    gone = [path for path in null_split(ask(store, "ls-files", "-z")) if path not in stamps]
+    known = set(null_split(ask(store, "ls-files", "-z")))
+    gone = [path for path in known if path not in stamps]
     if gone:
         ask(store, "update-index", "--force-remove", "-z", "--stdin", stdin=null_joined(gone))
+    is_much = len(stamps.keys() - known) > _MANY
     ask(
-        store,
-        "update-index",
-        "--add",
-        "--remove",
-        "--replace",
-        "-z",
-        "--stdin",
+        _packing(store) if is_much else store,
+        *("update-index", "--add", "--remove", "--replace", "-z", "--stdin"),
         stdin=null_joined(stamps),
     )
     files = Oid(ask(store, "write-tree").decode().strip())
@@ -199,11 +212,18 @@ def _keep(tree: WorkTree, seen: _Seen, why: str) -> Snapshot:
     }
     room = _room(tree)
     blob = ask(room, "hash-object", "-w", "--stdin", stdin=json.dumps(about).encode())
-    rows = f"100644 blob {blob.decode().strip()}\tabout\n040000 tree {seen.tree}\tfiles\n"
-    whole = ask(room, "mktree", stdin=rows.encode()).decode().strip()
+    rows = (
+        b"100644 about\0",
+        bytes.fromhex(blob.decode()),
+        b"40000 files\0",
+        bytes.fromhex(seen.tree),
+    )
+    words = ("hash-object", "-w", "-t", "tree", "--stdin")  # `mktree` does not read how to sync
+    whole = ask(room, *words, stdin=b"".join(rows)).decode().strip()
     made = ask(room, "commit-tree", whole, stdin=b"snapshot\n", env=signed(_WHO, at))
     oid = Oid(made.decode().strip())
-    ask(room, "update-ref", f"{SNAPSHOTS}{int(now * 1_000_000):018d}-{oid}", oid)
+    settle(client.store)
+    point(room, f"{SNAPSHOTS}{int(now * 1_000_000):018d}-{oid}", oid)
     return Snapshot(oid, seen.tree, head, at, why, seen.left)
 
 

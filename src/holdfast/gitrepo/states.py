@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from holdfast.errors import UsageError
 from holdfast.gitrepo.calls import ask
 from holdfast.gitrepo.client import Client
+from holdfast.gitrepo.durable import point
 from holdfast.gitrepo.holding import working
 from holdfast.gitrepo.names import Oid, check_oid, shown
 from holdfast.gitrepo.snapshots import (
@@ -41,7 +42,7 @@ def keep_state(tree: Worktree, *, why: str = "") -> Oid:
     with working(tree.client, "state") as client:
         snapshot = take_snapshot(replace(tree, client=client), why=why)
         room = client.room(client.store, client.home)
-        ask(room, "update-ref", _ref(tree, snapshot.files), snapshot.oid)
+        point(room, _ref(tree, snapshot.files), snapshot.oid)
     return snapshot.files
 
 

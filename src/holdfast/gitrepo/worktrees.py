@@ -17,7 +17,8 @@ from typing import Literal
 from holdfast.errors import EditError, StoreError, UsageError
 from holdfast.gitrepo.calls import ask
 from holdfast.gitrepo.client import Client, resolve
-from holdfast.gitrepo.holding import sync_folder, working, write_file
+from holdfast.gitrepo.durable import sync_folder, sync_tree
+from holdfast.gitrepo.holding import working, write_file
 from holdfast.gitrepo.listing import repositories_inside
 from holdfast.gitrepo.names import Oid, check_branch, check_name, few, shown
 from holdfast.gitrepo.pins import pin, unpin
@@ -85,6 +86,9 @@ def _complete(tree: Worktree, start: Oid) -> None:
     ask(
         room, "checkout-index", "--all", "--force", "--quiet"
     )  # what was cut short is not in the index
+    sync_tree(tree.folder)
+    sync_folder(tree.git_dir)  # the name of its index
+    sync_folder(os.path.dirname(tree.folder))
     write_file(os.path.join(tree.git_dir, _READY), b"")
 
 

@@ -33,6 +33,7 @@ from holdfast.errors import (
 from holdfast.store.aside import say_aside
 from holdfast.store.pgrefusals import REFUSED, refusal_of
 from holdfast.store.pgschema import TABLES, TRIGGERS, VERSION
+from holdfast.store.pgwatch import connect_watched
 from holdfast.store.tables import Cursor, Row, Value
 
 if TYPE_CHECKING:
@@ -166,9 +167,8 @@ class PgTables:
 
     def connect(self) -> Connection[Row]:
         """A connection that commits durably and does not wait for ever for a process that stands still."""
-        connection: Connection[Row] = psycopg.connect(
+        connection: Connection[Row] = connect_watched(
             self.address.info,
-            autocommit=True,
             connect_timeout=10,
             keepalives_idle=10,
             keepalives_interval=5,
