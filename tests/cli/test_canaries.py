@@ -1,22 +1,25 @@
 """Twelve planted secrets, and every byte that is left of runs that met them, killed ones too."""
 
 import base64
+import html
 import json
 import random
 import secrets
 import signal
+import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 import pytest
 
 from holdfast import wire
 from holdfast.testing.server import Asked, Fail, ModelServer, Reply, Say
+from tests.cli.faces import answers, pages
 from tests.cli.keyrings import give_keyring
 from tests.cli.models import LOADED
 from tests.cli.project import Answer, Project, finish, until
@@ -51,6 +54,7 @@ printf %s "$PEM" | base64 >&2
 printf %s "at $DATABASE" | base64 >&2
 printf %s "$TOKEN" | od -An -v -tx1 | tr -d ' \\n' >&2
 echo >&2
+sh -c 'sleep 0.3; : waits-for-a-look'
 cd "/no/such/$ARGUMENT" || echo fine"""
 KILLED = 4  # requests of a model before which a run is killed
 
@@ -125,6 +129,7 @@ class Scene:
         self.canaries = canaries
         self.said: list[bytes] = []
         self.argv: set[bytes] = set()
+        self.shown: list[tuple[str, bytes]] = []
         self._scores = cycle([0.1, 0.9])
         self._plant()
 
@@ -186,10 +191,27 @@ class Scene:
             return Fail(500, f"no use for {header} {quote(header)}", headers)
         return Say(f"{asked.last} {header} {coded} {json.dumps(header)}")
 
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Look at command lines again and again meanwhile: those of steps come and go."""
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(0.02):
+                self.look()
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
     def run(self, killed_at: int | None, more: int) -> Ended:
         """One run; its engine is killed at a request, if it makes that many, and the run resumed."""
         project = self.project
-        with ModelServer(self.reply) as server:
+        with ModelServer(self.reply) as server, self.watched():
             self.configure(server.url)
             force = ["--force"] if more else []
             if killed_at is None:
@@ -215,6 +237,8 @@ class Scene:
         for step in steps():
             for word in ("show", "why", "logs"):
                 self.heard(call(word, step))
+        run = self.project.status().id
+        self.shown += [*pages(self.project, run), *answers(self.project, run)]
 
     def found(self) -> list[str]:
         """Where canaries are that nobody planted there."""
@@ -223,7 +247,7 @@ class Scene:
             f"{word} in {place}"
             for place, content in self.contents()
             for word, form in forms
-            if form in content or form in b"".join(content.replace(b"\\n", b"").split())
+            if any(form in text for text in texts_of(content))
         ]
 
     def contents(self) -> Iterator[tuple[str, bytes]]:
@@ -240,6 +264,7 @@ class Scene:
                         )
         for number, text in enumerate(self.said):
             yield f"what command {number // 2} said", text
+        yield from self.shown
         for argv in self.argv:
             yield f"command line {argv[:40]!r}", argv
         store = wire.open_store(str(project.store), readonly=True)
@@ -255,6 +280,13 @@ class Scene:
                 for row in database.execute(f'select * from "{table}"'):
                     yield f"table {table}", repr(row).encode()
         database.close()
+
+
+def texts_of(content: bytes) -> tuple[bytes, ...]:
+    """A content as it is, without breaks of lines, and as a page and an address spell it."""
+    plain = b"".join(content.replace(b"\\n", b"").split())
+    whole = html.unescape(unquote_to_bytes(plain).decode(errors="replace")).encode()
+    return content, plain, whole, whole.replace(b"\\", b"")
 
 
 def forms_of(word: str) -> set[bytes]:
@@ -316,5 +348,8 @@ def check_work(scene: Scene, report: Report) -> None:
     assert said.count("[secret]") >= 5, said
     assert "UNRELATED_TOKEN" not in said, "a step sees a variable that it did not name"
     assert any(b"holdfast" in argv for argv in scene.argv)
+    assert any(b"waits-for-a-look" in argv for argv in scene.argv), "no step was seen at work"
+    faces = b"".join(text for _, text in scene.shown)
+    assert faces.count(b"[secret]") >= 20, "the page and the answers show where something was"
     recorded = [place.read_text() for place in (scene.project.root / "recorded").iterdir()]
     assert any("[secret]" in text for text in recorded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import resource
 import sys
 from typing import NoReturn
 
@@ -296,6 +297,7 @@ shared_options(cli)
 
 def main() -> NoReturn:
     """Run the command; every error ends in one message and one exit code."""
+    _leave_no_core()
     arguments, result = sys.argv[1:], sys.stdout  # click puts another in its place if nobody reads
     failed: Exception | None = None
     code: object = 0
@@ -324,6 +326,15 @@ def main() -> NoReturn:
         if (left := _unwritten()) is not None:
             code = _cannot_write(left)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave_no_core() -> None:
+    """A crash writes down no memory, as secrets are in it.
+
+    One byte is too little for a core file, and tells the kernel to hand nothing to a program either.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (0 if hard == 0 else 1, hard))
 
 
 def _unwritten() -> OSError | None:
