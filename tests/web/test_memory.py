@@ -24,12 +24,13 @@ def folded() -> int:
 
 def looked(look: Look, runs: list[str]) -> int:
     """How many runs lie folded in memory after a look at these; each was there to be seen."""
-    for run in runs:
-        state = look.state(RunId(run))
-        assert state is not None
-        assert state.run == run
-    del state
+    assert all(is_there(look, RunId(run)) for run in runs)
     return folded()
+
+
+def is_there(look: Look, run: RunId) -> bool:
+    state = look.state(run)
+    return state is not None and state.run == run
 
 
 @pytest.mark.req("I16")
