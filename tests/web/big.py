@@ -29,24 +29,25 @@ LINE = "large"
 AT = 1_700_000_000_000
 
 
-def many(count: int) -> Plan:
+def many(count: int, line: str = LINE) -> Plan:
     """Chains of steps side by side."""
     names = [StepId(f"s{number:05}") for number in range(count)]
     steps = {
         name: Step(name, shell="true", needs=(Need(names[at - WIDTH]),) if at >= WIDTH else ())
         for at, name in enumerate(names)
     }
-    return Plan(LINE, steps)
+    return Plan(line, steps)
 
 
-def large_run(folder: Path, count: int, failing: str = "s00007") -> str:
+def large_run(folder: Path, count: int, failing: str = "s00007", line: str = LINE) -> str:
     """A run of so many steps, of which one failed, with what comes after it; its id."""
-    store, plan, run = SqliteStore.open(str(folder), create=True), many(count), RunId("r-large")
+    store, plan = SqliteStore.open(str(folder), create=True), many(count, line)
+    run = RunId(f"r-{line}")
     digest, ref = store.put(plan_bytes(plan)), store.put(structure(plan))
     graph, made = graph_of(plan), store.put(b"made\n")
     below = graph.below([StepId(failing)]) - {StepId(failing)}
     facts: list[Event] = [
-        RunStarted(run, LINE, "", digest, ref, Options(), engine="engine", previous=None)
+        RunStarted(run, line, "", digest, ref, Options(), engine="engine", previous=None)
     ]
     own = digest_bytes(b"own")
     for step in graph.order:
@@ -65,12 +66,12 @@ def large_run(folder: Path, count: int, failing: str = "s00007") -> str:
     said: list[Event] = [PlanVersioned(digest, ref, None, ""), RunOpened(run, "")]
     batch = Batch(
         [
-            Append(line_journal("", LINE), 0, [(AT, one) for one in said]),
+            Append(line_journal("", line), 0, [(AT, one) for one in said]),
             Append(f"run:{run}", 0, [(AT + at, one) for at, one in enumerate(facts)], 1),
         ]
     )
-    store.enter("", LINE, Owner("engine", "here", "boot", 1, "1", 0), alone=True)
-    store.open_run(run, "", LINE, batch, "engine")
+    store.enter("", line, Owner("engine", "here", "boot", 1, "1", 0), alone=True)
+    store.open_run(run, "", line, batch, "engine")
     store.leave("engine")
     store.close()
     return run

@@ -28,7 +28,10 @@ from holdfast.errors import UsageError
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import RunRow, Store
 
-MOST_STEPS = 400_000  # of all states that are kept
+MOST_STEPS = 400_000  # of all states that are kept, about 2 kB each
+MOST_RUNS = (
+    256  # a run costs some 17 kB however few steps it has, and a page may be open for months
+)
 
 T = TypeVar("T")
 
@@ -43,10 +46,16 @@ class Look:
     """The store as the page sees it; `where` is the place that `holdfast ui` was started for."""
 
     def __init__(
-        self, where: Place, meta: Mapping[str, object] | None = None, *, read_only: bool = False
+        self,
+        where: Place,
+        meta: Mapping[str, object] | None = None,
+        *,
+        read_only: bool = False,
+        most_runs: int = MOST_RUNS,
     ) -> None:
         self.where = where
         self.read_only = read_only
+        self._most_runs = most_runs
         self._meta = dict(meta or {})
         self._store: Store | None = None
         self._kept: OrderedDict[RunId, _Kept] = OrderedDict()
@@ -86,15 +95,20 @@ class Look:
     def state(self, run: RunId) -> State | None:
         """A run as its journal is now; None if it has none."""
         kept = self._kept.get(run)
+        if kept is not None:
+            last = self.store.last(f"run:{run}")
+            if last < kept.state.seq:  # it was removed
+                del self._kept[run]
+                kept = None
+            elif last > kept.state.seq:
+                for recorded in self.store.read(f"run:{run}", kept.state.seq):
+                    apply(kept.state, recorded)
         if kept is None:
             state = read_state(self.store, run)
             if state is None:
                 return None
             kept = self._kept[run] = _Kept(state)
             self._forget()
-        elif self.store.last(f"run:{run}") > kept.state.seq:
-            for recorded in self.store.read(f"run:{run}", kept.state.seq):
-                apply(kept.state, recorded)
         self._kept.move_to_end(run)
         return kept.state
 
@@ -145,6 +159,8 @@ class Look:
 
     def _forget(self) -> None:
         """Let go of the runs that nobody looked at for longest."""
+        while len(self._kept) > self._most_runs:
+            self._kept.popitem(last=False)
         while len(self._kept) > 1 and self._size() > MOST_STEPS:
             self._kept.popitem(last=False)
 

@@ -6,14 +6,16 @@ import random
 import signal
 import subprocess
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from holdfast.errors import HoldfastError
 from tests.crash.nemesis.world import ENGINE, LEASE, POLL, QUEUE, QUICK, TIMEOUT, World
 from tests.crash.scene import HUNG, Answer
 
@@ -36,12 +38,18 @@ class Engines:
     clock: Sequence[str] = ()  # how to start one whose clock is wrong
     violations: list[str] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
-    live: dict[int, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    live: dict[str, list["subprocess.Popen[bytes]"]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def pick(self, dice: random.Random) -> "subprocess.Popen[bytes] | None":
+    def pick(self, dice: random.Random) -> "tuple[str, subprocess.Popen[bytes]] | None":
+        """A line and an engine that works on it just now."""
         with self.lock:
-            found = [process for process in self.live.values() if process.poll() is None]
+            found = [
+                (line, process)
+                for line, some in self.live.items()
+                for process in some
+                if process.poll() is None
+            ]
         return dice.choice(found) if found else None
 
     def call(self, line: str, *words: str, before: Sequence[str] = ()) -> Answer:
@@ -49,7 +57,7 @@ class Engines:
         process, said = self.world.start(*words, before=before)
         if words[0] in SPEAKS:
             with self.lock:
-                self.live[process.pid] = process
+                self.live.setdefault(line, []).append(process)
         try:
             code = process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -58,8 +66,8 @@ class Engines:
             process.wait()
             code = HUNG
         finally:
-            with self.lock:
-                self.live.pop(process.pid, None)
+            with self.lock, suppress(KeyError, ValueError):
+                self.live[line].remove(process)
         answer = self.world.ended(line, words, code, said)
         self.outcomes[f"{words[0]} {code}"] += 1
         if "Traceback" in answer.err or code in {9, 70}:
@@ -76,6 +84,8 @@ class Line:
     dice: random.Random
     number: int = 0
     code: int = 0
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    wanted: threading.Event = field(default_factory=threading.Event)  # somebody wants it at rest
 
     @property
     def plan(self) -> str:
@@ -83,9 +93,13 @@ class Line:
 
     def work(self) -> None:
         while not self.engines.quiet.is_set():
-            if self.code == 0:
-                self.change()
-            self.once()
+            if self.wanted.is_set():
+                self.engines.quiet.wait(POLL)
+                continue
+            with self.turn:
+                if self.code == 0:
+                    self.change()
+                self.once()
 
     def change(self) -> None:
         """What the line reads is changed; a disk that is full takes it later."""
@@ -128,10 +142,10 @@ class Line:
                 self.name, "reject", "asks", "--because", "not today", "-f", self.plan
             )
         elif self.name == "effect":
-            with self.engines.world.lock:
-                self.engines.world.retries["send"] += 1
-            words = ("retry", "send", "-f", self.plan, "--yes", *ENGINE)
-            self.code = self.engines.call(self.name, *words).code
+            with suppress(HoldfastError):  # out of reach just now: another time
+                self.engines.world.asked_again("effect", "send")
+                words = ("retry", "send", "-f", self.plan, "--yes", *ENGINE)
+                self.code = self.engines.call(self.name, *words).code
         else:
             self.engines.call(self.name, "approve", "--all", "--yes", "-f", self.plan)
 
@@ -150,6 +164,22 @@ class Line:
                 if last.code == 0:
                     return True
         return False
+
+
+@contextmanager
+def at_rest(lines: Sequence[Line], seconds: float) -> Iterator[bool]:
+    """Lines between two of their commands, all of them at once; whether they came there in time."""
+    end = time.monotonic() + seconds
+    with ExitStack() as held:
+        for line in lines:
+            line.wanted.set()
+            held.callback(line.wanted.clear)
+        for line in lines:
+            if not line.turn.acquire(timeout=max(0.0, end - time.monotonic())):
+                yield False
+                return
+            held.callback(line.turn.release)
+        yield True
 
 
 class Kept:

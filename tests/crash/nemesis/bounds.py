@@ -10,8 +10,10 @@ from statistics import linear_regression, mean
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 LOG_LIMIT = 64 << 20
-WARM = 0.5  # the first part of the samples is not looked at
-SLOPE, SLACK = 0.01, 3 << 20  # of its size an hour, and what noise may add in a short time
+WARM = 0.5  # the first part of the samples is not looked at: what is kept for later fills up then
+HOUR = 3600.0
+SLOPE = 0.01  # of its size in an hour, if it was looked at for an hour or longer after that
+SLACK = 3 << 20  # what a shorter look may see: the folds of 256 runs that a page keeps, and noise
 MORE_HANDLES = 8
 FEWEST = 20  # samples of a process that can be judged
 
@@ -32,7 +34,6 @@ class Sampler:
     store: Path | None
     processes: dict[str, Samples] = field(default_factory=dict)
     log: int = 0
-    disk: int = 0
 
     def look(self, pids: Mapping[str, int]) -> None:
         now = time.monotonic()
@@ -71,14 +72,14 @@ def rate(found: Samples) -> float:
     """Bytes an hour, by a line through the second half."""
     half = int(len(found.at) * WARM)
     slope, _ = linear_regression(found.at[half:], found.memory[half:])
-    return slope * 3600
+    return slope * HOUR
 
 
 def leaks(name: str, found: Samples) -> Iterator[str]:
     half = int(len(found.at) * WARM)
     late = found.at[-1] - found.at[half]
     hourly, size = rate(found), mean(found.memory[half:])
-    if hourly * late / 3600 > SLACK + size * SLOPE * late / 3600:
+    if hourly * late > (size * SLOPE * late if late >= HOUR else SLACK * HOUR):
         yield f"memory of the {name} grows by {hourly / size:.1%} an hour ({size:.0f} bytes)"
     if max(found.handles[half:]) > max(found.handles[:half]) + MORE_HANDLES:
         yield (

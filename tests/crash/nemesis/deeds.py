@@ -1,31 +1,36 @@
 """What the nemesis does: one deed at a time, at moments and to victims that a seed decides."""
 
+import json
 import random
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import apsw
 
+from holdfast.errors import HoldfastError
 from tests.crash.looks import descendants, kill_process
-from tests.crash.nemesis.actors import Engines, Kept
-from tests.crash.nemesis.world import LEASE, LINES
+from tests.crash.nemesis.actors import NOTHING, PATIENCE, Engines, Kept, Line, at_rest
+from tests.crash.nemesis.world import LEASE
+from tests.crash.scene import Answer
 from tests.postgres import Server
 
 PIECE = 256 * 1024
 LOOKS = 100  # for a step that runs just now
+TRIES = 6  # of what is refused at a bad moment, before the deed counts as not done
 
 
 @dataclass
 class Nemesis:
-    """Its victims and its dice; each deed tells whether it found somebody to hurt."""
+    """Its victims and its dice; each deed tells whether it took effect."""
 
     engines: Engines
     dice: random.Random
     victim: Kept  # a worker that may be killed
+    lines: Sequence[Line] = ()
     disk: Path | None = None  # a small disk that can be filled
     server: Server | None = None  # that can be stopped
     stopped: list[int] = field(default_factory=list)
@@ -60,7 +65,7 @@ class Nemesis:
 
     def kill_engine(self) -> bool:
         found = self.engines.pick(self.dice)
-        return found is not None and kill_process(found.pid)
+        return found is not None and kill_process(found[1].pid)
 
     def kill_worker(self) -> bool:
         return kill_process(self.victim.pid)
@@ -68,8 +73,8 @@ class Nemesis:
     def kill_step(self) -> bool:
         """A process below an engine: what its step started, or what holds that."""
         for _ in range(LOOKS):
-            engine = self.engines.pick(self.dice)
-            below = descendants(engine.pid) if engine is not None else []
+            found = self.engines.pick(self.dice)
+            below = descendants(found[1].pid) if found is not None else []
             if below and kill_process(self.dice.choice(below)):
                 return True
             self.pause(0.05)
@@ -77,9 +82,10 @@ class Nemesis:
 
     def stand_still(self) -> bool:
         """Longer than a lease, so that others take what it had; then it goes on."""
-        engine = self.engines.pick(self.dice)
-        if engine is None:
+        found = self.engines.pick(self.dice)
+        if found is None:
             return False
+        engine = found[1]
         with suppress(ProcessLookupError):
             engine.send_signal(signal.SIGSTOP)
             self.pause(LEASE * self.dice.uniform(0.5, 2))
@@ -128,45 +134,83 @@ class Nemesis:
 
     # people
 
-    def said(self, line: str, *words: str) -> bool:
-        self.engines.call(line, *words, "-f", f"{line}.yaml")
-        return True
+    def said(self, line: str, *words: str) -> Answer:
+        return self.engines.call(line, *words, "-f", f"{line}.yaml")
+
+    def line(self, name: str) -> Line:
+        return next(line for line in self.lines if line.name == name)
 
     def collect(self) -> bool:
-        return self.said("fan", "gc", "--keep-runs", "3", "--yes")
+        """Old runs go; whether there were some that could."""
+        answer = self.said("fan", "gc", "--keep-runs", "3", "--yes", "--json")
+        return answer.code == 0 and bool(json.loads(answer.out)["removed"])
 
     def verify(self) -> bool:
-        return self.said("fan", "verify", "--all")
+        return self.said("fan", "verify", "--all").code == 0
 
     def stop(self) -> bool:
-        line = self.dice.choice(LINES[:4])
-        return self.said(line, "stop", *(["--now"] if self.dice.random() < 0.5 else []))
-
-    def purge(self) -> bool:
-        """What a step made is removed for good; a run makes it anew if somebody needs it."""
-        with suppress(Exception):  # the store may be out of reach just now
-            store = self.engines.world.opened()
-            try:
-                rows = [row for row in store.artifacts(line="fan") if row.status == "accepted"]
-            finally:
-                store.close()
-            if rows:
-                digest = self.dice.choice(rows).digest
-                return self.said("fan", "purge", digest, "--because", "nobody needs it", "--yes")
+        """A person stops an engine; one that is at its end already is too late to be stopped."""
+        for _ in range(TRIES):
+            found = self.engines.pick(self.dice)
+            now = ["--now"] if self.dice.random() < 0.5 else []
+            if found is not None and self.said(found[0], "stop", *now).code == 0:
+                return True
+            self.pause(0.2)
         return False
 
+    def purge(self) -> bool:
+        """What a step made is removed for good, while no engine works; the next run makes it anew."""
+        with at_rest(self.lines, PATIENCE) as ready:
+            for _ in range(TRIES if ready else 0):
+                digest = self.made("fan")
+                words = (digest, "--because", "nobody needs it", "--yes")
+                if digest and self.said("fan", "purge", *words).code == 0:
+                    self.engines.world.purged.add(digest)
+                    self.again("fan")
+                    return True
+                self.pause(0.5)  # the watch may be at work
+        return False
+
+    def made(self, line: str) -> str:
+        """Something that stands in a line and is there."""
+        with suppress(HoldfastError):  # the store may be out of reach just now
+            store = self.engines.world.opened()
+            try:
+                newest = store.newest_of_all("play", line).values()
+                there = sorted(row.digest for row in newest if store.has(row.digest))
+            finally:
+                store.close()
+            return self.dice.choice(there) if there else ""
+        return ""
+
+    def again(self, name: str) -> None:
+        """The next run of a line that is done sees what it saw before, and what a person did since."""
+        line = self.line(name)
+        line.code = line.code or NOTHING
+
     def amend(self) -> bool:
-        """A person's own version of a step, told as accepted or refused."""
+        """A person's own version of a step that stands; what is below follows it."""
         text = self.engines.world.folder / "amended.txt"
         text.write_text(f"by hand {self.dice.randrange(1000)}\n")
-        return self.said("hand", "amend", "note", str(text), "--because", "better")
+        for _ in range(TRIES):
+            with at_rest([self.line("hand")], PATIENCE) as ready:
+                if ready and self.line("hand").code == 0:
+                    words = ("amend", "note", str(text), "--because", "better")
+                    if self.said("hand", *words).code == 0:
+                        self.again("hand")
+                        return True
+            self.pause(0.5)
+        return False
 
     def edit(self) -> bool:
-        """A person changes a file that a step made; the next run makes it a version of his."""
-        place = self.engines.world.root / "made" / "a.txt"
+        """A person changes a file that a step made, at any moment; the next run makes it a version of his."""
+        world = self.engines.world
+        place = world.root / "made" / "a.txt"
         with suppress(OSError):
             if place.exists():
-                place.write_text(f"edited {self.dice.randrange(1000)}\n")
+                text = f"edited {self.dice.randrange(1000)}\n"
+                world.edited.add(text)
+                place.write_text(text)
                 return True
         return False
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from holdfast.engine.journals import read_state
+from holdfast.model.artifact import tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, StepsReused, StepsTaken
 from holdfast.ports import Store
@@ -14,7 +16,11 @@ from tests.crash.looks import left_running
 from tests.crash.nemesis.world import LINES, Told, World
 from tests.crash.scene import RUN_ID, Answer
 
-BY_HAND = ("hand", "edit")  # people change these: what is below says what it must be
+BY_HAND = ("hand", "edit")  # people change these: what they wrote says what it must be
+ROOM, EACH = (
+    16 << 20,
+    64 << 10,
+)  # bytes of a store: whatever it holds, and for each step that was accepted
 Facts = dict[str, list[tuple[str, dict[str, Any]]]]
 
 
@@ -56,16 +62,51 @@ def broken(world: World, wanted: Mapping[str, Mapping[str, str]]) -> Iterator[st
         yield from (f"the line is still held: {held}" for *held, _ in store.held())
         for line in LINES:
             yield from differing(store, line, wanted.get(line, {}))
-        for line, above, below in (("hand", "note", "after"),):
-            found = contents_of(store, line)
-            texts = [store.get(found[step]) for step in (above, below)]
-            if texts[1] != texts[0] + b"more\n":
-                yield f"{line}: {below} is {texts[1]!r} of {texts[0]!r}"
+        yield from chained(store, "hand", "note")
+        yield from chained(store, "watched", "read", world.read("watched"))
+        yield from edited(store, world)
         runs = [str(row.run) for row in store.runs()]
     finally:
         store.close()
     yield from left_running(runs, world.pids)
     yield from litter(world)
+
+
+def chained(store: Store, line: str, above: str, wanted: str | None = None) -> Iterator[str]:
+    """What stands below is made of what stands above; and that is what was wanted, if it is known."""
+    found = contents_of(store, line)
+    first, second = (store.get(found[step]).decode() for step in (above, "after"))
+    if wanted is not None and first != wanted:
+        yield f"{line}: {above} is {first!r}, and should be {wanted!r}"
+    if second != first + "more\n":
+        yield f"{line}: after is {second!r} of {first!r}"
+
+
+def edited(store: Store, world: World) -> Iterator[str]:
+    """The files of a step are what was made, or what a person wrote over it; the store says the same."""
+    found, wanted = contents_of(store, "edit"), world.read("edit")
+    kept = {
+        entry.path: store.get(entry.digest).decode()
+        for entry in tree_entries(store.get(found["make"]))
+    }
+    lies = {path: (world.root / path).read_text() for path in ("made/a.txt", "made/b.txt")}
+    if kept != lies:
+        yield f"edit: the store has {kept}, and the project {lies}"
+    if lies["made/b.txt"] != wanted or lies["made/a.txt"] not in {wanted, *world.edited}:
+        yield f"edit: {lies} of {wanted!r}"
+    below = store.get(found["after"]).decode()
+    if below != lies["made/a.txt"] + lies["made/b.txt"]:
+        yield f"edit: after is {below!r} of {lies}"
+
+
+def behind(store: Store, world: World) -> list[str]:
+    """Lines whose last run is neither at its end nor waits; the watch until it saw the last change."""
+    last = {row.line: row.run for row in store.runs()}
+    states = {line: read_state(store, run) for line, run in last.items()}
+    moving = [line for line, state in states.items() if state and state.status == "running"]
+    watched = contents_of(store, "watched").get("read")
+    seen = watched is not None and store.get(watched).decode() == world.read("watched")
+    return moving if seen else [*moving, "watched"]
 
 
 def once(facts: Facts) -> Iterator[str]:
@@ -120,9 +161,10 @@ def names_in(items: list[Any]) -> set[str]:
 def effects(world: World, facts: Facts) -> Iterator[str]:
     """Each effect once, and once more only if somebody asked for it."""
     done = Counter(world.sink.read_text().split() if world.sink.exists() else ())
-    more = sum(done.values()) - len(done)
-    if more > world.retries["send"]:
-        yield f"{more} effects were repeated, {world.retries['send']} times somebody asked for it"
+    for key, times in done.items():
+        if times > 1 + world.retries[key]:
+            asked = world.retries[key]
+            yield f"effect {key} happened {times} times, {asked} times somebody asked for it again"
     confirmed = {
         body["key"]
         for events in facts.values()
@@ -141,6 +183,21 @@ def differing(store: Store, line: str, wanted: Mapping[str, str]) -> Iterator[st
     for step, digest in wanted.items():
         if found.get(step) != digest:
             yield f"{line}: {step} is {found.get(step)}, and should be {digest}"
+
+
+def spread(store: Path, work: int) -> Iterator[str]:
+    """The store is no larger than what was done: some room, and so much for each step."""
+    if (found := size_of(store)) > ROOM + work * EACH:
+        yield f"the store has {found} bytes for {work} accepted steps"
+
+
+def size_of(folder: Path) -> int:
+    """Bytes on the disk below a folder."""
+    return sum(
+        Path(place, name).lstat().st_blocks * 512
+        for place, _, names in os.walk(folder)
+        for name in names
+    )
 
 
 def litter(world: World) -> Iterator[str]:

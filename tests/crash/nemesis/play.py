@@ -6,17 +6,27 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from holdfast.errors import HoldfastError
 from holdfast.model.digest import Digest
 from holdfast.testing.server import ModelServer
-from tests.crash.nemesis.actors import Engines, Kept, Line, Page, watch, worker
+from tests.crash.nemesis.actors import (
+    DEADLINE,
+    Engines,
+    Kept,
+    Line,
+    Page,
+    watch,
+    worker,
+)
 from tests.crash.nemesis.bounds import Sampler
 from tests.crash.nemesis.deeds import Nemesis, every
-from tests.crash.nemesis.ends import broken, contents_of, facts_of
-from tests.crash.nemesis.world import LINES, World, answered
+from tests.crash.nemesis.ends import behind, broken, contents_of, facts_of, size_of, spread
+from tests.crash.nemesis.world import LINES, POLL, World, answered
 from tests.crash.report import Report
 from tests.postgres import Server
 
@@ -55,7 +65,9 @@ class Play:
         assert first.code == 0, first.err
         self.page, self.watch = Page(self.world), watch(self.world)
         self.workers = [worker(self.world), worker(self.world)]
-        self.nemesis = Nemesis(self.engines, self.dice, self.workers[1], stage.disk, stage.server)
+        self.nemesis = Nemesis(
+            self.engines, self.dice, self.workers[1], self.lines, stage.disk, stage.server
+        )
         self.sampler = Sampler(None if stage.place else self.world.store)
         self.number = 0
 
@@ -105,16 +117,37 @@ class Play:
             self.hurt()
         finally:
             self.quiet.set()
+            settling = threading.Thread(target=self.settle, args=[time.monotonic()])
+            settling.start()
             for driver in drivers:
                 driver.join()
-        self.settle()
+        self.finish()
+        settling.join()
         self.over.set()
         for thread in beside:
             thread.join()
         self.end()
 
-    def settle(self) -> None:
-        """I9: everything comes to its end in time, once nothing is in the way."""
+    def settle(self, last: float) -> None:
+        """I9: after the last fault every run comes to its end or waits; a promise is waited for thrice.
+
+        An engine that was killed is started again by its line, as a person would; the watch by itself.
+        """
+        moving = list(LINES)
+        while moving and time.monotonic() < last + DEADLINE:
+            time.sleep(5 * POLL)
+            with suppress(HoldfastError):
+                store = self.world.opened()
+                try:
+                    moving = behind(store, self.world)
+                finally:
+                    store.close()
+        self.report.outcomes["seconds to rest"] = round(time.monotonic() - last)
+        if moving:
+            self.report.violations.append(f"{moving} did not come to rest within {DEADLINE} s")
+
+    def finish(self) -> None:
+        """Everything comes to its end, once nothing is in the way."""
         for line in unfinished(self.lines):
             self.report.violations.append(f"{line.name} does not come to its end: {line.code}")
 
@@ -156,6 +189,8 @@ class Play:
                 self.report.work += sum(kind == "attempt_accepted" for kind, _ in events)
         finally:
             store.close()
+        found += spread(self.world.store, self.report.work)
+        self.report.outcomes["store KiB"] = size_of(self.world.store) >> 10
         self.report.kept = sum(len(told.answer.acknowledged) for told in self.world.told)
 
 

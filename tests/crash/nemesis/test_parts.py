@@ -1,11 +1,14 @@
 """The judges of a play can say no: each finds what it looks for, and nothing where nothing is."""
 
+import random
+import threading
 from pathlib import Path
 
 import pytest
 
+from tests.crash.nemesis.actors import Engines, Line, at_rest
 from tests.crash.nemesis.bounds import LOG_LIMIT, Sampler, Samples
-from tests.crash.nemesis.ends import Facts, effects, lost, once, unknown
+from tests.crash.nemesis.ends import Facts, effects, lost, once, spread, unknown
 from tests.crash.nemesis.world import LINES, Told, World, plans
 from tests.crash.scene import Answer
 
@@ -13,10 +16,10 @@ RUN = "r-00000000-0000-4000-8000-000000000000"
 MB = 1 << 20
 
 
-def sampled(step: int = 0, handles: int = 0) -> Samples:
-    """A process looked at each second of ten minutes."""
+def sampled(step: int = 0, handles: int = 0, seconds: int = 600) -> Samples:
+    """A process looked at each second of ten minutes, or longer."""
     found = Samples()
-    for second in range(600):
+    for second in range(seconds):
         found.at.append(float(second))
         found.memory.append(60 * MB + (second % 7) * 4096 + step * second)
         found.handles.append(20 + second % 3 + handles * second // 60)
@@ -30,6 +33,9 @@ def sampled(step: int = 0, handles: int = 0) -> Samples:
         (sampled(), []),
         (sampled(step=20_000), ["memory of the page grows"]),
         (sampled(handles=3), ["handles of the page grow"]),
+        (sampled(step=300), []),  # a megabyte an hour, and ten minutes are too short to tell
+        (sampled(step=300, seconds=7202), ["memory of the page grows"]),
+        (sampled(step=100, seconds=7202), []),
     ],
 )
 def test_what_grows_is_told(samples: Samples, words: list[str]) -> None:
@@ -69,8 +75,35 @@ def test_an_effect_that_nobody_asked_for_again_is_told(tmp_path: Path) -> None:
     assert len(list(effects(world, confirmed))) == 1, "it never happened"
     world.sink.write_text("k1\nk1\n")
     assert len(list(effects(world, confirmed))) == 1, "it happened twice"
-    world.retries["send"] = 1
+    world.retries["k2"] = 1
+    assert len(list(effects(world, confirmed))) == 1, "another one was asked for"
+    world.retries["k1"] = 1
     assert list(effects(world, confirmed)) == []
+
+
+@pytest.mark.req("I16")
+def test_a_store_that_is_larger_than_its_work_is_told(tmp_path: Path) -> None:
+    (tmp_path / "content").write_bytes(b"x" * (17 * MB))
+    assert len(list(spread(tmp_path, 1))) == 1
+    assert list(spread(tmp_path, 100)) == []
+
+
+def line(name: str, tmp_path: Path) -> Line:
+    return Line(name, Engines(World(tmp_path, ""), threading.Event()), random.Random(1))
+
+
+def test_lines_are_at_rest_together_or_all_go_on(tmp_path: Path) -> None:
+    first, second = line("fan", tmp_path), line("hand", tmp_path)
+    with at_rest([first, second], 60) as ready:
+        assert ready
+        assert first.turn.locked()
+        assert second.turn.locked()
+    with second.turn, at_rest([first, second], 0) as ready:
+        assert not ready, "one of them is at work"
+        assert first.wanted.is_set()
+    for one in (first, second):
+        assert not one.turn.locked()
+        assert not one.wanted.is_set()
 
 
 def test_every_line_has_a_plan_of_its_own() -> None:

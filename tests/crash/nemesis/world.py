@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast import wire
+from holdfast.model.event import EffectStarted
 from holdfast.ports import Store
 from holdfast.testing.server import Asked, Reply, Say
 from tests.crash.scene import COMMAND, LIBRARY, Answer
@@ -144,7 +145,11 @@ class World:
     place: str = ""
     disk: Path | None = None  # where the project lies, if not here
     told: list[Told] = field(default_factory=list)
-    retries: Counter[str] = field(default_factory=Counter)
+    retries: Counter[str] = field(default_factory=Counter)  # by the key of the effect
+    purged: set[str] = field(default_factory=set)
+    edited: set[str] = field(
+        default_factory=set
+    )  # what a person wrote over a file that a step made
     started: list["subprocess.Popen[bytes]"] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     voices: int = 0
@@ -190,6 +195,10 @@ class World:
         with open(place, "a", encoding="utf-8"):
             pass
         place.write_text(new.read_text())
+
+    def read(self, name: str) -> str:
+        """What a line reads now."""
+        return (self.root / "in" / f"{name}.txt").read_text()
 
     def environment(self) -> dict[str, str]:
         kept = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(self.folder / "home")}
@@ -241,6 +250,20 @@ class World:
         with self.lock:
             self.told.append(Told(line, tuple(words), answer))
         return answer
+
+    def asked_again(self, line: str, step: str) -> None:
+        """A person is about to have an effect done again: the one that was begun last in the line."""
+        store = self.opened()
+        try:
+            for row in reversed(store.runs(line)):
+                events = [recorded.event for recorded in store.read(f"run:{row.run}")]
+                begun = [one for one in events if isinstance(one, EffectStarted)]
+                if keys := [one.key for one in begun if one.step == step]:
+                    with self.lock:
+                        self.retries[keys[-1]] += 1
+                    return
+        finally:
+            store.close()
 
     def opened(self) -> Store:
         location = wire.store_location(str(self.root), self.place or str(self.store))
