@@ -150,7 +150,7 @@ class Trials:
             names = [one.nodeid for one in items]
             near = [name for name in names if name.startswith(NEAR)]
             trees = {one: ast.parse(source_of(one)) for one in modules}
-            reports = trial.load_and_run(trees, near or names, 600.0)
+            reports = trial.load_and_run(trees, near or names, names, 600.0)
             return {"count": len(reports.ran), "failed": reports.failed}
 
         for work in (unchanged, anew):
@@ -209,7 +209,7 @@ class Trials:
             items = [self.items[name] for name in names]
             return partial(trial.try_code, one, items, self._seconds, self.live, self.caches)
         limit = 20.0 + trial.PATIENCE * sum(self.known[name].seconds for name in names)
-        return lambda: trial.try_module(one, names, limit)
+        return lambda: trial.try_module(one, names, self.items, limit)
 
     def _seconds(self, name: str) -> float:
         return self.known[name].seconds
@@ -238,14 +238,18 @@ class Trials:
         return chosen
 
     def _reaching(self, one: Mutant, lines: set[int]) -> list[str]:
+        own = f"tests/core/test_{one.module}.py"
         return [
             name
             for name, known in self.known.items()
             if name in self.items
             and known.seconds < SLOW
-            and (one.is_code or name.startswith(NEAR))
-            and (found := known.lines.get(one.module))
-            and (not one.is_code or not lines.isdisjoint(found))
+            and (
+                not lines.isdisjoint(known.lines.get(one.module, ()))
+                if one.is_code
+                else name.startswith(NEAR)
+                and (one.module in known.lines or name.startswith(own))  # of names alone, no line
+            )
         ]
 
     def _is_done(self, one: Mutant, done: dict[str, Answer]) -> bool:
