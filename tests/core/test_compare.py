@@ -1,5 +1,7 @@
 """How two plans, texts and values differ."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,3 +87,67 @@ def test_one_item_among_many_equal_ones_is_one_change() -> None:
     many: list[Json] = ["x"] * 300
     other = [*many[:150], "y", *many[150:]]
     assert list(value_changes(many, other)) == [ValueChange("[150]", "added", None, "y")]
+
+
+def test_each_difference_has_its_path_and_its_way() -> None:
+    before: Json = {"a": {"x": 1, "gone": 2}, "l": [1, 2, 3], "same": 1}
+    after: Json = {"a": {"x": 5, "new": 3}, "l": [1, 9, 3, 4], "same": 1}
+    assert list(value_changes(before, after)) == [
+        ValueChange("a.gone", "removed", 2, None),
+        ValueChange("a.new", "added", None, 3),
+        ValueChange("a.x", "changed", 1, 5),
+        ValueChange("l[1]", "changed", 2, 9),
+        ValueChange("l[3]", "added", None, 4),
+    ]
+    assert list(value_changes([1, 2, 3], [3])) == [
+        ValueChange("[0]", "removed", 1, None),
+        ValueChange("[1]", "removed", 2, None),
+    ]
+    assert list(value_changes([1], {"a": 1})) == [ValueChange("(all)", "changed", [1], {"a": 1})]
+    assert list(value_changes({"a": {}}, {"a": []})) == [ValueChange("a", "changed", {}, [])]
+
+
+def test_what_lies_deeper_than_sixty_four_levels_is_one_change() -> None:
+    def nested(levels: int, value: Json) -> Json:
+        for _ in range(levels):
+            value = {"k": value}
+        return value
+
+    (deep,) = value_changes(nested(80, 1), nested(80, 2))
+    assert (deep.path.count("k"), deep.before) == (65, nested(15, 1))
+    (shallow,) = value_changes(nested(60, 1), nested(60, 2))
+    assert (shallow.before, shallow.after) == (1, 2)
+    listed: Json = 1
+    other: Json = 2
+    for _ in range(80):
+        listed, other = [listed], [other]
+    (deep,) = value_changes(listed, other)
+    assert deep.path == "[0]" * 64
+
+
+def test_long_lists_are_compared_place_by_place() -> None:
+    fitting: list[Json] = list(range(LONGEST_LIST))
+    assert [one.how for one in value_changes(fitting[1:], fitting)] == ["added"]
+    long: list[Json] = list(range(LONGEST_LIST + 1))
+    found = list(value_changes(long[1:], long))
+    assert len(found) == LONGEST_LIST + 1
+    assert found[-1] == ValueChange(f"[{LONGEST_LIST}]", "added", None, LONGEST_LIST)
+
+
+def test_texts_of_the_longest_length_are_compared_still() -> None:
+    half = "a\n" * (LONGEST_TEXT // 2)
+    assert text_change(half, half, ("x", "y")) == []
+    assert text_change(half, f"{half}a\n", ("x", "y")) is None
+    assert text_change("a\n", "a", ("x", "y")) == ["--- x", "+++ y", "(only line ends differ)"]
+    assert line_counts(["--- x", "+++ y", "@@", "+++", "---", " "]) == (1, 1)
+
+
+def test_plans_that_differ_beside_their_steps_are_not_the_same() -> None:
+    one = plan(a="1")
+    described = replace(one, description="new")
+    (found,) = plan_change(one, described).top
+    assert (found.path, found.after) == ("description", "new")
+    assert not plan_change(one, described).is_empty
+    assert not plan_change(one, plan(a="1", b="2")).is_empty
+    assert not plan_change(plan(a="1", b="2"), one).is_empty
+    assert not plan_change(one, plan(a="2")).is_empty

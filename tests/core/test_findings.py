@@ -140,3 +140,64 @@ def test_the_step_takes_objects_and_lists_and_thresholds_in_percent() -> None:
 def test_the_step_says_which_review_it_cannot_read(text: str) -> None:
     with pytest.raises((ValueError, TypeError), match="'r1'"):
         merge_step(r1=text)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [
+        ("db.py:41", "db.py:46", 1),
+        ("db.py:46", "db.py:41", 1),
+        ("db.py:41", "db.py", 1),
+        ("db.py:41", "", 1),
+        ("db.py:41-90", "db.py:46:7", 1),
+        (" db.py:41 ", "db.py:41", 1),
+        ("db.py:41", "db.py:47", 2),
+        ("db.py", "api.py", 2),
+    ],
+)
+def test_a_place_is_near_within_five_lines(first: str, second: str, count: int) -> None:
+    both = [finding("r1", INJECTION, location=first), finding("r2", INJECTION, location=second)]
+    assert len(titles(both)) == count
+
+
+def test_a_finding_is_read_as_it_was_given() -> None:
+    given: dict[str, Json] = {
+        "title": "One Thing",
+        "description": "and two",
+        "agent": "critic",
+        "confidence": 80,
+        "severity": "high",
+        "location": "f.py:3",
+    }
+    found = finding_from("r1", given)
+    assert (found.source, found.place, found.severity) == ("critic", ("f.py", 3), "high")
+    assert found.words == {"one", "thing", "and", "two"}
+    assert (found.confidence, found.sure) == (0.8, 0.8)
+    bare = finding_from("r1", {"title": "x", "confidence": True, "location": 5})
+    assert (bare.source, bare.place, bare.confidence, bare.sure) == ("r1", ("", 0), None, 2.0)
+    assert finding_from("r1", {}).words == set()
+
+
+def test_a_merged_finding_tells_the_gravest_the_surest_and_all_who_found_it() -> None:
+    one = finding("r2", INJECTION, 95, severity="low", note="kept")
+    other = finding("r1", INJECTION, 90, severity="medium")
+    (only,) = report([other, one], RULES)["merged_findings"]  # type: ignore[misc]
+    assert only == {
+        "title": INJECTION,
+        "note": "kept",
+        "severity": "MEDIUM",
+        "confidence": 0.95,
+        "sources": ["r1", "r2"],
+        "duplicates": 1,
+    }
+
+
+def test_the_surest_stand_first_then_the_gravest_then_by_place() -> None:
+    found = [
+        finding("r1", "alpha", 85, severity="critical"),
+        finding("r1", "beta", 95, severity="low", location="b.py:9"),
+        finding("r1", "gamma", 95, severity="high", location="z.py"),
+        finding("r1", "delta", 95, severity="low", location="b.py:2"),
+        finding("r1", "epsilon", None, severity="low"),
+    ]
+    assert titles(found) == ["epsilon", "gamma", "delta", "beta", "alpha"]

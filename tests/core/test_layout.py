@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.layout import layout, picture
+from holdfast.core.layout import Box, Picture, layout, picture
 from holdfast.core.waves import Graph, graph_of
 from holdfast.model.plan import Need, Plan, Step, StepId
 
@@ -67,3 +67,56 @@ def test_a_long_chain_is_drawn_in_bands_of_waves() -> None:
     drawn = picture(graph, graph.order, most_boxes=30, most_arrows=99)
     assert len(drawn.boxes) == 25
     assert drawn.boxes[1].name == "waves 5 to 8: 4 steps"
+
+
+def boxes(*ranks: int) -> tuple[Box, ...]:
+    return tuple(Box(f"b{n}", (StepId(f"b{n}"),), rank) for n, rank in enumerate(ranks))
+
+
+def test_boxes_move_to_the_mean_of_their_neighbours() -> None:
+    crossing = Picture(boxes(0, 0, 1, 1), ((0, 3), (1, 2)))
+    placed = layout(crossing)
+    assert placed.at == ((0, 0), (0, 1), (1, 1), (1, 0)), "no arrow crosses another"
+    assert placed.sizes == (2, 2)
+    assert placed.paths == ((), ())
+    apart = Picture(boxes(0, 0, 0, 5, 5, 5), ((0, 5), (1, 4), (2, 3)))
+    assert layout(apart).at == ((0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (1, 0))
+
+
+def test_below_moves_what_is_above_too() -> None:
+    fan = Picture(boxes(0, 0, 0, 1, 1), ((2, 3), (0, 4), (1, 4)))
+    placed = layout(fan)
+    ends = [(placed.at[one][1], placed.at[other][1]) for one, other in fan.arrows]
+    assert sorted(ends) == [(0, 0), (1, 0), (2, 1)], "no arrow crosses another"
+
+
+def test_a_long_arrow_has_a_point_in_every_rank_between() -> None:
+    long = Picture(boxes(0, 1, 2, 3), ((0, 1), (1, 2), (2, 3), (0, 3)))
+    placed = layout(long)
+    assert placed.sizes == (1, 2, 2, 1)
+    assert [rank for rank, _ in placed.paths[3]] == [1, 2]
+    assert placed.paths[:3] == ((), (), ())
+
+
+def test_too_many_points_are_drawn_straight() -> None:
+    ranks = list(range(101))
+    fitting = Picture(boxes(*ranks), ((0, 100),) * 40)
+    assert {len(path) for path in layout(fitting).paths} == {99}
+    many = Picture(boxes(*ranks), ((0, 100),) * 41)
+    assert {len(path) for path in layout(many).paths} == {0}
+
+
+def test_bands_of_waves_are_named_by_the_first_and_the_last() -> None:
+    graph = graph_from([set(), {0}, {1}, {2}, {3}, set()])
+    drawn = picture(graph, graph.order, most_boxes=3, most_arrows=9)
+    assert [(box.name, box.rank) for box in drawn.boxes] == [
+        ("waves 1 to 2: 3 steps", 0),
+        ("waves 3 to 4: 2 steps", 1),
+        ("s0004", 2),
+    ]
+    assert drawn.arrows == ((0, 1), (1, 2))
+    one = picture(graph, graph.order, most_boxes=0, most_arrows=0)
+    assert [box.name for box in one.boxes] == ["waves 1 to 5: 6 steps"]
+    wide = graph_from([set(), set(), {0}, {1}, {0, 1}])
+    drawn = picture(wide, wide.order, most_boxes=2, most_arrows=9)
+    assert [box.name for box in drawn.boxes] == ["wave 1: 2 steps", "wave 2: 3 steps"]

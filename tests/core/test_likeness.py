@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
-from holdfast.core.likeness import LONG, Alike, Same, equal, fits, groups
+from holdfast.core.likeness import (
+    LONG,
+    Alike,
+    Same,
+    equal,
+    fits,
+    groups,
+    holds,
+    nearest,
+    spelled,
+    topics,
+)
 from holdfast.model.digest import digest_json, digest_texts
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -52,8 +63,19 @@ SAME = [
     ("the trend is biased in areas", "the trend is biased in area"),
     ("the URLs in the log are stale", "URL in the log is stale"),
     ("sales rose by 5 in spring", "Sales rose by 5, in spring"),
+    ("rain fell – often", "rain fell • often"),
+    ("the change is – 5", "the change is - 5"),
+    ("the change is — 5", "the change is - 5"),
+    ("the ponies ate", "the pony ate"),
+    ("both classes passed", "both class passed"),
+    ("both benches and boxes", "both bench and box"),
+    ("the gas bus", "The gas bus."),
+    ("this analysis is done", "an analysis done"),
+    ("it is known: Rivers froze", "known: river froze"),
+    ("the chiefs of the lakes", "lakes chiefs"),
 ]
 
+EXTENTS = ("wide", "long", "deep", "high", "thick", "tall", "across")
 TWO = [
     ("the share is (a + b) / c", "the share is a + b / c"),
     ("the share is (a + b) / c", "the share is a + (b / c)"),
@@ -130,6 +152,15 @@ TWO = [
     ("the pipe is 5 in wide", "the pipe is 5 wide"),
     ("the news report is good", "the new report is good"),
     ("Did William pay?", "Did Williams pay?"),
+    ("goods arrive", "good arrive"),
+    ("customs apply", "custom apply"),
+    ("a gas leaks", "a ga leaks"),
+    ("the virus stays", "the viru stays"),
+    ("x ± 5", "x 5"),
+    ("5 K", "5 k"),
+    ("it weighs 5 kPa", "it weighs 5 KPa"),
+    ("No is the answer", "NO is the answer"),
+    *((f"the pipe is 5 in {word}", f"the pipe is 5 {word}") for word in EXTENTS),
 ]
 
 
@@ -211,3 +242,73 @@ def test_a_text_fits_one_that_says_the_same_in_other_forms() -> None:
     assert fits("boxes and dishes", ["box and dish"])
     assert not fits("the city", ["the town"])
     assert not fits("the city", [])
+
+
+def test_those_that_share_the_most_words_come_first_and_of_equals_the_later() -> None:
+    others = ["rain of the north", "snow of the north", "rain and snow", "frost"]
+    assert nearest("the rain in the north", others, 2) == ["rain of the north", "rain and snow"]
+    assert nearest("snow and rain", others, 9) == [
+        "rain and snow",
+        "snow of the north",
+        "rain of the north",
+        "frost",
+    ]
+    assert nearest("of", ["ice of it", "frost"], 1) == ["frost"], "of says nothing here"
+
+
+def test_every_word_is_spelled_with_the_places_where_one_begins() -> None:
+    assert spelled("The self-made 5ms, and − 3") == (
+        ("the", "self", "made", "5", "ms", "and", "-", "3"),
+        (0, 1, 2, 3, 5, 6, 7, 8),
+    )
+    assert spelled("温度。上升") == (("温", "度", "上", "升"), (0, 1, 2, 3, 4))
+    assert spelled("a - b") == (("a", "b"), (0, 1, 1, 2))
+    assert spelled("") == ((), (0,))
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "is_held"),
+    [
+        ("the mean of a fell", "mean of a", True),
+        ("the mean fell", "the mean fell", True),
+        ("the mean fell", "mean", True),
+        ("the mean fell", "fell", True),
+        ("the mean fell", "mean rose", False),
+        ("the mean fell", "fell again", False),
+        ("the mean fell", "", False),
+        ("it took 5ms", "5", False),
+        ("it took 5 ms", "5", True),
+        ("x = 5 + a", "5", False),
+        ("5 + a", "a", False),
+        ("a > 5 holds", "a", False),
+        ("mean, mean fell", "mean fell", True),
+        ("温度在夏天上升", "夏天", True),
+        ("温度在夏天上升", "冬天", False),
+    ],
+)
+def test_a_text_holds_whole_words_and_no_part_of_a_formula(
+    text: str, other: str, is_held: bool
+) -> None:
+    assert holds(text, spelled(other)) is is_held
+
+
+def test_the_topics_are_the_words_that_most_texts_hold() -> None:
+    said = ["Rain with river", "river and snowfall which rain", "the river, river; frost9 ice"]
+    assert topics(said, 3) == ["river", "rain", "snowfall"]
+    assert topics(said, 9) == ["river", "rain", "snowfall", "frost"]
+    assert topics(["about also because both"], 5) == []
+
+
+def test_a_thousand_letters_are_measured_and_more_are_counted() -> None:
+    def half(*_: str) -> float:
+        return 0.5
+
+    fitting = f"{'ab ' * 332}The end"
+    assert len(fitting) == LONG + 3
+    (_, same) = groups([fitting[3:], f"{fitting[3:]}."], half)
+    assert same.alike == 1.0, "one letter too many"
+    (_, same) = groups([fitting[4:], f"{fitting[4:]}."], half)
+    assert same == Same(0, 0.5)
+    long = "x" * LONG
+    (_, same) = groups([f"the {long} fell", f"{long} fell"], half)
+    assert same.alike == pytest.approx(0.8), "two words of two, two of three"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from holdfast.core.outlay import Account, Tally, Totals, account_of, summed
+from holdfast.core.outlay import Account, Begun, Reuse, Tally, Totals, account_of, summed
 from holdfast.core.reasons import UNANSWERED
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
@@ -16,11 +16,15 @@ from holdfast.model.event import (
     CallFailed,
     CallStarted,
     Event,
+    Options,
     Recorded,
     Reused,
+    RunStarted,
     StepsReused,
+    StepsTaken,
+    Taken,
 )
-from holdfast.model.plan import StepId
+from holdfast.model.plan import RunId, StepId
 
 pytestmark = pytest.mark.req("R167")
 
@@ -189,3 +193,67 @@ def test_what_was_reused_at_the_moment_counts_too() -> None:
     account = read(made, [StepsReused((Reused(A, ASKED, MADE),))])  # at 10
     assert summed(account, lambda item: item.run, account.saved(), since=10)["r-1"].saved == 30
     assert "r-1" not in summed(account, lambda item: item.run, account.saved(), since=11)
+
+
+def test_each_call_ends_with_what_became_of_it() -> None:
+    account = read(
+        [
+            start(1, 1),
+            answer(1, 1),
+            CallStarted(StepId("b"), 1, 1, "p:m", ASKED, 100, 50),
+            start(1, 2),
+            AttemptAccepted(A, 1, MADE),
+            start(2, 1),
+            CallFailed(A, 2, 1, "rate_limited", 0),
+            start(2, 2),
+            AttemptFailed(A, 2, min(UNANSWERED)),
+            start(3, 1),
+            answer(3, 1),
+            AttemptRejected(A, 3, "g"),
+            start(4, 1),
+            CallFailed(A, 4, 1, "cut_off", 70, 9),
+            start(5, 1),
+            answer(5, 1),
+        ]
+    )
+    assert [(call.step, call.fate, call.cost, call.tokens) for call in account.calls] == [
+        ("a", "used", 30, 15),
+        ("b", "open", 100, 50),
+        ("a", "interrupted", 100, 50),
+        ("a", "failed", 0, 0),
+        ("a", "interrupted", 100, 50),
+        ("a", "rejected", 30, 15),
+        ("a", "interrupted", 70, 9),
+        ("a", "answered", 30, 15),
+    ]
+    first = account.calls[0]
+    assert (first.run, first.attempt, first.model, first.request) == ("r-0", 1, "p:m", ASKED)
+    assert (first.at, account.calls[1].at) == (20, 30), "when it ended, else when it began"
+    (made,) = account.made
+    assert (made.run, made.step, made.at, made.digest) == ("r-0", A, 50, MADE)
+    assert [call.fate for call in made.calls] == ["used", "interrupted"]
+
+
+def test_a_call_counts_nothing_before_it_is_answered() -> None:
+    (call,) = read([start(1, 1)]).calls
+    assert (call.input, call.output, call.fate) == (0, 0, "open")
+    assert Tally() == Tally(since=0, spent=0)
+    assert whole(read([start(1, 1)])) == Totals(
+        calls=1, tokens=50, cost=100, interrupted=100, cut=1
+    )
+
+
+def test_an_attempt_without_calls_made_nothing_that_was_paid_for() -> None:
+    assert read([AttemptAccepted(A, 1, MADE)]).made == []
+    once = read(
+        [start(1, 1), answer(1, 1), AttemptAccepted(A, 1, MADE), AttemptAccepted(A, 2, SAID)]
+    )
+    assert [one.digest for one in once.made] == [MADE], "what it took counts once"
+
+
+def test_a_run_is_known_as_it_began() -> None:
+    start_of = RunStarted(RunId("r-0"), "line", "p", ASKED, SAID, Options(), "e")
+    taken = StepsTaken((Taken(A, ASKED, ASKED, ASKED, MADE, "bytes", "generated", True, True, 1),))
+    account = read([start_of, taken])
+    assert account.runs == {"r-0": Begun(10, "line", "p", ASKED)}
+    assert account.reused == [Reuse(RunId("r-0"), A, 20, MADE)]

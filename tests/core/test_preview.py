@@ -1,117 +1,21 @@
 """What a run would do, in three values."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from holdfast.core.changes import Change, Probe
 from holdfast.core.preview import (
-    Disk,
     Outlook,
-    Own,
     options_from,
     options_json,
     outlook_refs,
-    preview,
     preview_digest,
 )
-from holdfast.core.refs import Refs, Upstream
-from holdfast.core.waves import graph_of
-from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
 from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Input, Limits, Plan, Step, StepId
-from tests.core.builders import artifact, graph, plan, ref, sid, step
-
-NONE = Options()
-
-
-class Memory:
-    """What a store knows: steps that stand, and how the others changed."""
-
-    def __init__(self, stands: str = "", changed: Mapping[str, str] | None = None) -> None:
-        self.stands = set(stands)
-        self.changed = dict(changed or {})
-        self.edited: set[str] = set()
-        self.versions: set[str] = set()  # what a person wrote, and that stood, lies at its outputs
-        self.missing: set[str] = set()
-        self.unconfirmed: set[str] = set()
-        self.unmet_ones: set[str] = set()
-        self.contested: set[str] = set()
-        self.again: set[str] = set()  # changed back to what it was some time ago
-
-    def follow(self, known: Mapping[StepId, Upstream]) -> None:
-        del known
-
-    def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
-        assert upstream.keys() == set(step.data_needs), "probed although something above is open"
-        kept = artifact(step.id) if step.id in self.stands else None
-        found = kept if step.id not in self.changed else None
-        return Probe(
-            step.id,
-            self._refs(step),
-            found=found,
-            newest=kept,
-            changes=self._changes(step),
-            contested=("e-1",) if step.id in self.contested else (),
-        )
-
-    def own(self, step: Step) -> Own:
-        kept = artifact(step.id) if step.id in self.stands else None
-        probe = Probe(step.id, self._refs(step), newest=kept, changes=self._changes(step))
-        again = step.id in self.again or (kept is not None and step.id not in self.changed)
-        return Own(probe, made_before=again)
-
-    def absent(self, step: Step, artifact: Artifact) -> tuple[str, ...]:
-        return ()
-
-    def disk(self, step: Step, artifact: Artifact | None) -> Disk:
-        assert artifact is None or artifact.step == step.id
-        return Disk(
-            edited=("f",) if step.id in self.edited else (),
-            written=("f",) if step.id in self.missing else (),
-        )
-
-    def theirs(self, step: Step) -> tuple[str, ...]:
-        return ("f", "g") if step.id in self.versions else ()
-
-    def held(self, step: Step) -> bool:
-        return step.id in self.unconfirmed
-
-    def given(self, step: Step) -> Artifact | None:
-        return None
-
-    def asks(self, step: Step, probe: Probe | None, known: Mapping[StepId, Upstream]) -> str:
-        return ""
-
-    def lacking(self, step: Step, known: Mapping[StepId, Upstream]) -> tuple[str, ...]:
-        return ()
-
-    def unmet(self, step: Step, known: Mapping[StepId, Upstream]) -> str:
-        return "no rain" if step.id in self.unmet_ones else ""
-
-    def has_run_under(self, step: Step, ref: Digest) -> bool:
-        assert ref == self._refs(step).config_ref
-        return step.id in self.again
-
-    def _refs(self, of: Step) -> Refs:
-        return Refs(ref(f"c{of.id}"), ref(f"i{of.id}"), ref(f"o{of.id}"))
-
-    def _changes(self, of: Step) -> tuple[Change, ...]:
-        code = self.changed.get(of.id)
-        if code is None or of.id not in self.stands:
-            return ()
-        part = "guards" if code == "guard_changed" else "with"
-        return (Change(part, code, (), None, None),)
-
-    def outlooks(self, of: Plan, options: Options = NONE) -> dict[StepId, Outlook]:
-        return preview(graph_of(of), options, self, now=0)
-
-    def shown(self, of: Plan, options: Options = NONE) -> dict[str, tuple[str, str]]:
-        found = self.outlooks(of, options)
-        return {name: (item.decision, item.reason.code) for name, item in found.items()}
-
+from holdfast.model.plan import Input, Limits, Plan
+from tests.core.builders import graph, plan, ref, sid, step
+from tests.core.sight import NONE, Memory
 
 CHAIN = graph("z>m>a")
 

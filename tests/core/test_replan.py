@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from holdfast.core.ledger import Ledger, folded
-from holdfast.core.replan import Premises, Rules, triggers
+from holdfast.core.replan import Premises, Rules, may_matter, may_matter_besides, triggers
 from holdfast.core.said import Said
 from holdfast.model.handoff import Observation, Standing, Trial, Undone
+from holdfast.model.line import LedgerWord
 from tests.core.test_ledger import alike, told
 
 PREMISES = Premises(
@@ -243,3 +245,77 @@ def test_a_finding_alone_refutes_what_the_plan_stands_on() -> None:
     seen = (Observation("it fell", "x.csv", refutes=("H1",)),)
     one = replace(told("a", observed=seen), tests=("H1",))
     assert causes(folded([one], alike, {"H1": "untested"})) == ["hypothesis"]
+
+
+@pytest.mark.req("R120")
+def test_the_words_name_five_gaps_and_count_the_others() -> None:
+    def words(many: int, borne: int) -> str:
+        gaps = tuple(Undone(f"part {n}", "no time", "R1") for n in range(many))
+        (found,) = triggers(folded([told("a", not_done=gaps)], alike), PREMISES, Rules(gaps=borne))
+        return found.words
+
+    assert words(1, 0) == "1 critical thing was not done, 0 are borne: part 0"
+    assert words(2, 1) == "2 critical things were not done, 1 is borne: part 0, part 1"
+    five = "part 0, part 1, part 2, part 3, part 4"
+    assert words(5, 2) == f"5 critical things were not done, 2 are borne: {five}"
+    assert words(7, 2) == f"7 critical things were not done, 2 are borne: {five} and 2 more"
+
+
+def test_a_plan_asks_a_person_and_is_made_again_once_unless_it_says_otherwise() -> None:
+    rules = Rules()
+    assert (rules.assumptions, rules.hypotheses, rules.requests, rules.ask) == (True,) * 4
+    assert (rules.gaps, rules.rounds, rules.to) == (3, 1, "")
+
+
+OFF = Rules(assumptions=False, gaps=None, hypotheses=False, requests=False)
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        ({"replan": "empty"}, {"requests": True}),
+        ({"uncertainty": "we need to replan"}, {"requests": True}),
+        ({"uncertainty": "is it online?"}, {"assumptions": True}),
+        ({"observed": (Observation("x", refutes=("y",)),)}, {"assumptions": True}),
+        ({"not_done": (Undone("x", "y"),)}, {"gaps": 3}),
+        ({"hypotheses": {"H1": Trial("supported")}}, {"hypotheses": True}),
+        ({"observed": (Observation("x", refutes=("H1",)),)}, {"hypotheses": True}),
+    ],
+)
+def test_a_handoff_matters_if_a_rule_of_the_plan_looks_at_what_it_says(
+    said: dict[str, Any], rule: dict[str, Any]
+) -> None:
+    handoff = told("a", **said).handoff
+    assert may_matter(handoff, PREMISES, replace(OFF, **rule))
+    assert not may_matter(handoff, PREMISES, OFF)
+    nothing = told("a").handoff
+    assert not may_matter(nothing, PREMISES, Rules())
+    if "requests" not in rule:
+        assert not may_matter(handoff, Premises(), replace(OFF, **rule)), "the plan has no premise"
+
+
+@pytest.mark.parametrize(
+    ("word", "rule"),
+    [
+        ("uncertainty", {"assumptions": True}),
+        ("evidence", {"assumptions": True}),
+        ("gap", {"gaps": 0}),
+        ("evidence", {"hypotheses": True}),
+    ],
+)
+def test_what_people_say_matters_by_the_same_rules(word: LedgerWord, rule: dict[str, Any]) -> None:
+    said = [Said(word, "", "it rains", "me")]
+    assert may_matter_besides(said, {}, PREMISES, replace(OFF, **rule))
+    assert not may_matter_besides(said, {}, PREMISES, OFF)
+    assert not may_matter_besides(said, {}, Premises(), replace(OFF, **rule))
+    assert not may_matter_besides([], {}, PREMISES, Rules())
+    other = [Said("contest", "e-1", "no", "me")]
+    assert not may_matter_besides(other, {}, PREMISES, Rules())
+
+
+def test_a_hypothesis_that_the_plan_itself_refutes_matters() -> None:
+    rule = replace(OFF, hypotheses=True)
+    assert may_matter_besides([], {"H1": "refuted"}, PREMISES, rule)
+    assert not may_matter_besides([], {"H1": "supported"}, PREMISES, rule)
+    assert not may_matter_besides([], {"H2": "refuted"}, PREMISES, rule)
+    assert not may_matter_besides([], {"H1": "refuted"}, PREMISES, OFF)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from holdfast.core.values import INPUTS, file_values, filled, read_by
+from holdfast.core.values import (
+    INPUTS,
+    Content,
+    condition_unmet,
+    file_values,
+    filled,
+    has_expressions,
+    listed,
+    read_by,
+)
 from holdfast.errors import AttemptError
 from holdfast.model.digest import Json
 from holdfast.model.plan import Need, Step, StepId
@@ -136,3 +146,82 @@ def test_a_value_that_is_the_path_of_a_need_stands_for_its_files() -> None:
     )
     assert file_values(one) == {"x": sid("a")}
     assert file_values(replace(one, uses="shell")) == {}
+
+
+def several(name: StepId) -> Content:
+    made: dict[str, Content] = {
+        "items": [b"1", b"text\n", [b"2"], None],
+        "named": {"a": b'{"x": 1}', "b": b"t"},
+        "bad": [b"\xff"],
+        "text": b"hello\n",
+        "json": b'{"n": 1}',
+        "tree": None,
+    }
+    return made[name]
+
+
+def asked(when: Json) -> Step:
+    return replace(builders.step("s", "items", "named", "bad", "text", "json", "tree"), when=when)
+
+
+def test_what_was_gathered_is_a_list_or_a_mapping_of_what_each_made() -> None:
+    assert listed("${{ steps.items.output }}", several) == [1, "text\n", [2], None]
+    assert listed("${{ steps.named.output }}", several) == {"a": {"x": 1}, "b": "t"}
+    assert listed("${{ steps.named.output.a.x }}", several) == 1
+    assert listed("${{ steps.items.output.1 }}", several) == "text\n"
+    assert listed("${{ steps.json.output }}", several) == {"n": 1}
+    assert listed("${{ steps.json.output.n }}", several) == 1
+    with pytest.raises(AttemptError, match="has an item that is not UTF-8 text"):
+        listed("${{ steps.bad.output }}", several)
+    with pytest.raises(AttemptError, match=r"is not JSON; it begins with 'hello'"):
+        listed("${{ steps.text.output }}", several)
+
+
+def test_a_lost_step_is_null_in_a_value_and_absent_in_a_condition() -> None:
+    step = replace(asked(None), values={"v": "${{ steps.json.output.n }}"})
+    assert filled(step, several, {sid("json")}).values["v"] is None
+    assert filled(step, several, {sid("text")}).values["v"] == 1
+
+
+@pytest.mark.parametrize(
+    ("when", "holds"),
+    [
+        (None, True),
+        ({"steps.json.output.n": {"equals": 1}}, True),
+        ({"steps.json.output.n": {"equals": 2}}, False),
+        ({"steps.text.output": {"equals": "hello"}}, True),
+        ({"steps.text.output": {"equals": "hello\n"}}, False),
+        ({"steps.json.output.missing": {"equals": 1}}, False),
+        ({"steps.tree.output": {"equals": "x"}}, False),
+        ({"steps.tree.output": {"exists": False}}, True),
+        ({"steps.items.output.0": {"equals": 1}}, True),
+        ({"steps.items.output": {"equals": [1, "text\n", [2], None]}}, True),
+    ],
+)
+def test_a_condition_reads_the_value_or_the_text_without_its_last_line_end(
+    when: Json, holds: bool
+) -> None:
+    assert bool(condition_unmet(asked(when), several)) is not holds
+
+
+def test_a_condition_does_not_hold_on_what_is_lost() -> None:
+    step = asked({"steps.json.output.n": {"equals": 1}})
+    assert condition_unmet(step, several) == ""
+    assert condition_unmet(step, several, {sid("json")})
+
+
+def test_templates_are_found_however_deep_they_lie() -> None:
+    template = "${{ steps.a.output }}"
+    for value in (template, [1, template], {"a": 1, "b": template}, {"x": [{"y": template}]}):
+        assert has_expressions(with_values({"v": value})), value
+    for value in ("text", 5, True, None, [], {}, ["x"], {"a": {"b": "x"}}):
+        assert not has_expressions(with_values({"v": value})), value
+    assert has_expressions(with_values({}, template))
+
+
+def test_names_that_are_too_long_to_read_are_cut() -> None:
+    long = {"k" * 61: 1, "k" * 60: 2}
+    step = replace(asked(None), values={"v": "${{ steps.json.output.x }}"})
+    with pytest.raises(AttemptError) as caught:
+        filled(step, lambda _: json.dumps(long).encode())
+    assert caught.value.message.endswith(f"it has: {'k' * 59}…, {'k' * 60}")

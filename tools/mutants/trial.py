@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import _lru_cache_wrapper
@@ -154,14 +154,27 @@ class _Reports:
 
 
 class _Only:
-    """Runs these tests of their files, in this order; a change may give some of them other names."""
+    """Runs these tests of their files, in this order, with those that a change gave another name."""
 
-    def __init__(self, place: dict[str, int]) -> None:
-        self._place = place
+    def __init__(self, names: Iterable[str], known: Collection[str]) -> None:
+        self._place = {name: number for number, name in enumerate(names)}
+        self._renamed = {_function(name): at for name, at in reversed(self._place.items())}
+        self._known = known
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        known = [one for one in items if one.nodeid in self._place]
-        items[:] = sorted(known, key=lambda one: self._place[one.nodeid])
+        places = [self._place_of(one.nodeid) for one in items]
+        chosen = [(at, number) for number, at in enumerate(places) if at is not None]
+        items[:] = [items[number] for _, number in sorted(chosen)]
+
+    def _place_of(self, name: str) -> int | None:
+        if name in self._known:
+            return self._place.get(name)
+        return self._renamed.get(_function(name))
+
+
+def _function(name: str) -> str:
+    """The name of a test without its parameters."""
+    return name.partition("[")[0]
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
@@ -289,18 +302,21 @@ class _Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self._trees[stem], str(CORE / f"{stem}.py"), "exec"), vars(module))  # noqa: S102
 
 
-def load_and_run(trees: dict[str, ast.Module], names: Iterable[str], limit: float) -> _Reports:
+def load_and_run(
+    trees: dict[str, ast.Module], names: Sequence[str], known: Collection[str], limit: float
+) -> _Reports:
     """Forget the package and the tests, load them with these modules, and run."""
     for name in list(sys.modules):
         if name.partition(".")[0] in {"holdfast", "tests"}:
             del sys.modules[name]
     sys.meta_path.insert(0, _Loader(trees))
     reports = _Reports()
-    place = {name: number for number, name in enumerate(names)}
-    files = dict.fromkeys(name.partition("::")[0] for name in place)
+    files = dict.fromkeys(name.partition("::")[0] for name in names)
     signal.setitimer(signal.ITIMER_PROF, limit)
-    pytest.main([*OPTIONS, "-x", *files], plugins=[reports, _Only(place)])
+    code = pytest.main([*OPTIONS, "-x", *files], plugins=[reports, _Only(names, known)])
     signal.setitimer(signal.ITIMER_PROF, 0)
+    if code == pytest.ExitCode.USAGE_ERROR:  # a conftest.py could not be loaded
+        reports.failed["loading the tests"] = "no test could begin"
     return reports
 
 
@@ -326,6 +342,11 @@ def try_code(
     return _judged(run(items, seconds)[0])
 
 
-def try_module(mutant: Mutant, names: Sequence[str], limit: float) -> Answer:
+def try_module(
+    mutant: Mutant, names: Sequence[str], known: Collection[str], limit: float
+) -> Answer:
     tree = mutated(source_of(mutant.module), mutant)
-    return _judged(load_and_run({mutant.module: tree}, names, limit))
+    reports = load_and_run({mutant.module: tree}, names, known, limit)
+    if not reports.ran and not reports.failed:  # they are parameters that went with it: no kill
+        return {"verdict": "survived", "ran": 0}
+    return _judged(reports)

@@ -30,6 +30,7 @@ from holdfast.model.line import ApprovalRequested, ReplanAnswered, StepAccepted,
 from holdfast.model.plan import RunId, StepId
 
 RUN_SCHEMA = "holdfast.run/1"
+_BY_FAILURE = frozenset({"dependency_failed", "dependency_skipped"})  # these name a step above
 AdditionState = Literal["open", "added", "refused", "dropped"]
 
 
@@ -142,7 +143,7 @@ def skipped_words(state: State, step_id: StepId) -> str:
     '' if it was not skipped, or not because of a failure.
     """
     here = state.steps[step_id]
-    while here.phase == "skipped" and here.reason is not None and here.reason.because:
+    while here.phase == "skipped" and here.reason is not None and here.reason.code in _BY_FAILURE:
         above = StepId(here.reason.because[0])
         here = state.steps[above]
         if here.phase == "failed":
