@@ -65,10 +65,11 @@ class MemoryDisk:
 
 
 class SqliteDisk:
-    """The real store on files; `template` is a store that was just made."""
+    """The real store on files; `template` is a store that was just made. A `rough` disk can fail."""
 
-    def __init__(self, machine: Machine, folder: str, template: str) -> None:
+    def __init__(self, machine: Machine, folder: str, template: str, *, rough: bool) -> None:
         self._machine = machine
+        self._rough = rough
         self._folder = folder
         self._epoch = 0
         self._opened: list[SqliteStore] = []
@@ -79,7 +80,7 @@ class SqliteDisk:
         return os.path.join(self._folder, f"store-{self._epoch}")
 
     def open(self) -> Store:
-        with rough_files():
+        with rough_files() if self._rough else contextlib.nullcontext():
             store = SqliteStore.open(self._place, create=False, kind_of_disk=lambda _: "")
         self._opened.append(store)
         return store

@@ -71,10 +71,11 @@ class Simulation:
         self.home = os.path.join(folder, "home")
         os.makedirs(self.root)
         os.makedirs(self.home)
-        self.on_disk = source.random() < 0.18
+        self.on_disk = source.random() < 0.15
+        self.rough_disk = self.on_disk and Random(seed ^ 2).random() < 0.5  # it is slower
         self.disk: Disk = MemoryDisk(self.machine)
         if self.on_disk:
-            self.disk = SqliteDisk(self.machine, folder, template)
+            self.disk = SqliteDisk(self.machine, folder, template, rough=self.rough_disk)
         self.watch = Watch(self.machine, "", LINE)
         self.nursery = Nursery(self.machine)
         self.nature = Nature()

@@ -140,7 +140,7 @@ class Person:
             kinds.insert(0, KINDS[sim.seed % len(KINDS)])
         if sim.on_disk:
             kinds.append("power")
-        if sim.on_disk and source.random() < 0.7:
+        if sim.rough_disk and source.random() < 0.9:
             kinds.append(source.choice(DISK).__name__)
         if sim.dress.models and source.random() < 0.7:
             kinds.append(source.choice(ASKING).__name__)
