@@ -60,7 +60,7 @@ def named(state: State) -> bool:
 
 @pytest.mark.req("D02", "I5", "I6")
 def test_what_git_keeps_for_us_is_whole_when_it_has_its_name(recording: Recording) -> None:
-    last = [cut for cut in cuts(recording, ("all",))][-1]
+    *_, last = cuts(recording, ("all",))
     whole = stored(last.state)
     made = {
         path: file.content
