@@ -182,6 +182,11 @@ def plan_runs(journal: Journal) -> list[str]:
     return [run for run in journal.runs if run not in tickets]
 
 
+def here(scene: Scene) -> str:
+    """The project and the person's home: not what is loaded, and not what is told."""
+    return f"{scene.root}:{scene.folder / 'home'}"
+
+
 def decided(journal: Journal) -> set[str]:
     return {
         str(body["approval"])

@@ -17,21 +17,26 @@ from holdfast import gitrepo
 client = gitrepo.open_client(".", "../home/above/held")
 print(gitrepo.take_snapshot(client).oid)
 """
+WORKTREE = 'gitrepo.add_worktree(client, "tree", "branch")'
 EVERY: tuple[Draw, ...] = (*ENDS, 1, 2, 3)
 MADE = ("home/above/held/work.git/", "home/above/held/snapshots.git/")
 OBJECTS = "home/above/held/snapshots.git/objects/"
+READY = "home/above/held/work.git/worktrees/tree/holdfast-ready"
+TREE = "home/above/held/worktrees/tree/folder/"
 REFS = "home/above/held/snapshots.git/refs/holdfast/snapshots/"
+FEW = 3
 MANY = 80  # files: they are stored in one pack
 
 
-@pytest.fixture(params=[3, MANY])
+@pytest.fixture(params=[FEW, MANY])
 def recording(tmp_path: Path, strace: str, request: pytest.FixtureRequest) -> Recording:
     """A client that is opened for the first time, and its first snapshot."""
     scene = Scene(tmp_path, (sys.executable, "-c"))
     files = {f"folder/{number}.txt": f"{number}\n" * 40 for number in range(request.param)}
     repository(scene.root, files)
     (scene.folder / "home").mkdir()
-    found = record(strace, scene, SNAPSHOT, env={}, root=scene.folder)
+    words = SNAPSHOT + (WORKTREE if request.param == FEW else "")
+    found = record(strace, scene, words, env={}, root=scene.folder)
     assert found.answer.code == 0, found.answer.err
     return found
 
@@ -54,19 +59,26 @@ def stored(state: State) -> dict[str, bytes]:
     }
 
 
+def files(state: State) -> dict[str, bytes | None]:
+    return {path: file.content for path, file in state.items() if path.startswith(TREE)}
+
+
 def named(state: State) -> bool:
     return any(path.startswith(REFS) and file.content for path, file in state.items())
 
 
 @pytest.mark.req("D02", "I5", "I6")
 def test_what_git_keeps_for_us_is_whole_when_it_has_its_name(recording: Recording) -> None:
-    last = [cut for cut in cuts(recording, ("all",))][-1]
+    *_, last = cuts(recording, ("all",))
     whole = stored(last.state)
     made = {
         path: file.content
         for path, file in last.state.items()
-        if path.startswith(MADE) and path.endswith(("/HEAD", "/config", "/objects", "/refs"))
+        if path
+        in {f"{place}{name}" for place in MADE for name in ("HEAD", "config", "objects", "refs")}
     }
+    laid = files(last.state)
+    assert bool(laid) == (READY in last.state) == (len(recording.before) < MANY)
     assert whole
     assert len(made) == 4 * len(MADE)
     tried = 0
@@ -82,6 +94,8 @@ def test_what_git_keeps_for_us_is_whole_when_it_has_its_name(recording: Recordin
             assert content == whole[path], f"{cut.title}: '{path}' is not whole"
         if named(cut.state):
             assert there.keys() == whole.keys(), f"{cut.title}: objects of a snapshot are lost"
+        if READY in cut.state:
+            assert files(cut.state) == laid, f"{cut.title}: files of a worktree are not whole"
         if cut.told.out:
             assert named(cut.state), f"{cut.title}: a snapshot that was told of is lost"
     assert tried > 1_000

@@ -1,12 +1,13 @@
 """Plays of every kind, killed at each changing call of each of their commands, come to the same end."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.crash.faults import KILLED, Report, Shim, spread
-from tests.crash.playing import Stage, staged
+from tests.crash.playing import Stage, here, staged
 from tests.crash.plays import PLAYS
 from tests.crash.shim import SHIM_CALLS
 from tests.postgres import Server
@@ -33,13 +34,39 @@ def kill_at(stage: Stage, points: Sequence[tuple[int, int]], report: Report) -> 
         case.close()
 
 
+def tear(stage: Stage, report: Report, slice_: int, slices: int) -> None:
+    """Die after half of a write, to the project or to what is kept at home of it."""
+    writes = replace(stage.shim, calls=("write", "pwrite64"))
+    for place, act in enumerate(stage.play.acts):
+        count = stage.bases[place].copied(f"writes-{place}")
+        calls = writes.count(count, *act.words, how="torn", code=act.code, under=here(count))
+        count.remove()
+        numbers = range(1 + slice_, len(calls) + 1, slices)
+        report.total += len(numbers)
+        for number in numbers:
+            case = stage.case(place, report, f"torn-{place}-{number}")
+            fault = writes.fault(number, "torn", here(case.scene))
+            answer = case.scene.call(*act.words, fault=fault)
+            if answer.code == KILLED:
+                case.fired()
+            elif answer.code != act.code:
+                case.violated(f"it ended with {answer.code}: {answer.err[-800:]}")
+            case.broken(answer)
+            case.ended("torn" if answer.code == KILLED else "ended well")
+            case.go_on(place)
+            case.close()
+
+
 def whole() -> list[tuple[str, int, int]]:
     found = ((name, SLICES.get(name, SLICE)) for name in PLAYS)
     return [(name, slice_, slices) for name, slices in found for slice_ in range(slices)]
 
 
 @pytest.mark.req("D01", "R74", "R88", "R73", "I1", "I2", "I4", "I5", "I6", "I7", "I9", "I10")
-@pytest.mark.parametrize("name, sample", [("reference", 5), ("PostgreSQL", 3)])
+@pytest.mark.parametrize(
+    "name, sample",
+    [("PostgreSQL", 2), pytest.param("reference", 12, marks=pytest.mark.soak("kill"))],
+)
 def test_a_play_killed_at_any_call(
     name: str,
     sample: int,
@@ -75,3 +102,22 @@ def test_a_play_killed_at_every_call(
         kill_at(stage, points, report)
     settle(report)
     assert report.fired > 0.9 * report.tried, "the order of calls is nearly the same each time"
+
+
+@pytest.mark.soak("short-torn-flip")
+@pytest.mark.req("D06", "I1", "I5", "I7")
+@pytest.mark.parametrize("slice_", range(SLICE))
+@pytest.mark.parametrize("name", ["edit", "git", "reference"])
+def test_a_play_dies_in_half_of_every_write(
+    name: str,
+    slice_: int,
+    tmp_path: Path,
+    shim: Shim,
+    server: Callable[[], Server],
+    settle: Callable[[Report], None],
+) -> None:
+    report = Report(f"D06 torn writes, {name}")
+    with staged(PLAYS[name], tmp_path, Shim(shim.library, CALLS), server) as stage:
+        tear(stage, report, slice_, SLICE)
+    settle(report)
+    assert report.outcomes["torn"] > 0.9 * report.tried

@@ -83,6 +83,7 @@ def kill_recovery(stage: Stage, report: Report, sample: int, slice_: int, slices
         death.kill(at, report)
 
 
+@pytest.mark.soak("recovery")
 @pytest.mark.req("D11", "R74", "I1", "I2", "I7", "I9")
 def test_a_ticket_killed_in_recovery_and_in_the_recovery_of_that(
     tmp_path: Path,
@@ -92,7 +93,7 @@ def test_a_ticket_killed_in_recovery_and_in_the_recovery_of_that(
 ) -> None:
     report = Report("D11 kill in recovery, git", "recovery")
     with staged(PLAYS["git"], tmp_path, Shim(shim.library, CALLS), server) as stage:
-        kill_recovery(stage, report, 1, 0, 1)
+        kill_recovery(stage, report, 6, 0, 1)
     settle(report)
     assert report.fired > report.tried * 2, "the death, its recovery, and the recovery of that"
 
