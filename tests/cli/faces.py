@@ -18,7 +18,9 @@ def pages(project: Project, run: str) -> Iterator[tuple[str, bytes]]:
     steps = project.status(run).states
     site = serve(project)
     site.enter()
-    views = [f"/step?step={quote(step, safe='')}&view={view}" for step in steps for view, _ in VIEWS]
+    views = [
+        f"/step?step={quote(step, safe='')}&view={view}" for step in steps for view, _ in VIEWS
+    ]
     paths = ["/", *(path for path, _ in SCREENS), *(f"/runs/{run}{tab.path}" for tab in TABS)]
     digests = [digest for digest in project.status(run).digests.values() if digest]
     contents = [f"/content/{digest.rpartition(':')[2]}" for digest in digests]

@@ -57,7 +57,14 @@ def test_no_planted_secret_is_in_an_object_of_git(project: Project) -> None:
             f'[providers.fake]\nkind = "openai"\nbase_url = "{server.url}"\napi_key_env = "FAKE_CREDS"\n'
             '[prices."fake:m"]\ninput = 1\noutput = 2\n'
         )
-        words = [ticket(project, TICKET), "--model", "fake:m", "--yes", "--validate", "env; grep -q nobody notes.md"]
+        words = [
+            ticket(project, TICKET),
+            "--model",
+            "fake:m",
+            "--yes",
+            "--validate",
+            "env; grep -q nobody notes.md",
+        ]
         answer = project.call("work", *words, "--json", env={"FAKE_CREDS": key})
         assert len(server.requests) >= 4
     kept = objects(project)
