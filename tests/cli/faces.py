@@ -14,7 +14,7 @@ from tests.web.site import serve
 
 
 def pages(project: Project, run: str) -> Iterator[tuple[str, bytes]]:
-    """Every screen of the page, every tab of the run, every view of each of its steps, every content they link."""
+    """Every screen of the page, every tab of the run, every view of its steps, every content of them."""
     steps = project.status(run).states
     site = serve(project)
     site.enter()

@@ -4,12 +4,11 @@ import subprocess
 
 import pytest
 
-from holdfast.testing.server import Asked, Say
+from holdfast.testing.server import Asked, ModelServer, Say
 from tests.cli.models import LOADED
 from tests.cli.project import Project
 from tests.cli.test_canaries import forms_of, planted, texts_of
-from tests.cli.tickets import block, edit, finish, git, repository, ticket, worked
-from holdfast.testing.server import ModelServer
+from tests.cli.tickets import block, edit, finish, git, repository, ticket
 
 TICKET = "---\nid: keys\nacceptance: [it is there]\n---\n# Note the key\n\nWrite down how one signs in.\n"
 
