@@ -14,11 +14,13 @@ from tests.web.site import serve
 
 
 def pages(project: Project, run: str) -> Iterator[tuple[str, bytes]]:
-    """Every screen of the page, every tab of the run, every view of each of its steps, every content they link."""
+    """Every screen of the page, every tab of the run, every view of its steps, every content of them."""
     steps = project.status(run).states
     site = serve(project)
     site.enter()
-    views = [f"/step?step={quote(step, safe='')}&view={view}" for step in steps for view, _ in VIEWS]
+    views = [
+        f"/step?step={quote(step, safe='')}&view={view}" for step in steps for view, _ in VIEWS
+    ]
     paths = ["/", *(path for path, _ in SCREENS), *(f"/runs/{run}{tab.path}" for tab in TABS)]
     digests = [digest for digest in project.status(run).digests.values() if digest]
     contents = [f"/content/{digest.rpartition(':')[2]}" for digest in digests]

@@ -4,12 +4,11 @@ import subprocess
 
 import pytest
 
-from holdfast.testing.server import Asked, Say
+from holdfast.testing.server import Asked, ModelServer, Say
 from tests.cli.models import LOADED
 from tests.cli.project import Project
 from tests.cli.test_canaries import forms_of, planted, texts_of
-from tests.cli.tickets import block, edit, finish, git, repository, ticket, worked
-from holdfast.testing.server import ModelServer
+from tests.cli.tickets import block, edit, finish, git, repository, ticket
 
 TICKET = "---\nid: keys\nacceptance: [it is there]\n---\n# Note the key\n\nWrite down how one signs in.\n"
 
@@ -57,7 +56,14 @@ def test_no_planted_secret_is_in_an_object_of_git(project: Project) -> None:
             f'[providers.fake]\nkind = "openai"\nbase_url = "{server.url}"\napi_key_env = "FAKE_CREDS"\n'
             '[prices."fake:m"]\ninput = 1\noutput = 2\n'
         )
-        words = [ticket(project, TICKET), "--model", "fake:m", "--yes", "--validate", "env; grep -q nobody notes.md"]
+        words = [
+            ticket(project, TICKET),
+            "--model",
+            "fake:m",
+            "--yes",
+            "--validate",
+            "env; grep -q nobody notes.md",
+        ]
         answer = project.call("work", *words, "--json", env={"FAKE_CREDS": key})
         assert len(server.requests) >= 4
     kept = objects(project)

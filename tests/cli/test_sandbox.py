@@ -539,7 +539,7 @@ scratch = "4 MB"
 PYTHON = f"{sys.executable} -c"
 HOLD = "x = bytearray(10**8); import time; time.sleep(600)"
 BOMBS = {
-    "forks": ":(){ :|:& };:; sleep 600",
+    "forks": "bomb(){ bomb|bomb& }; bomb; sleep 600",
     "a large file": "head -c 10G /dev/zero > big",
     "many files in scratch space": "cd /tmp; while echo 1 > f$((i=i+1)); do :; done; exit 9",
     "a large allocation": f"{PYTHON} 'x = bytearray(8 * 10**9)'",
@@ -559,6 +559,7 @@ UNTIL_THEIR_TIME = {
 }
 
 
+@pytest.mark.soak("other")  # all at once: test_bombs
 @pytest.mark.req("D40")
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_ends_at_its_limit_and_another_step_is_unharmed(alone: Project, name: str) -> None:

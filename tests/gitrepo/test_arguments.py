@@ -177,7 +177,7 @@ def test_messages_are_literal_and_people_are_checked(at: Scene) -> None:
 def test_names_that_people_use_are_fine() -> None:
     for name in ("main", "feature/tide-tables", "v1.2", "fix#3", "ümlaut", "a+b", "a@b"):
         assert check_branch(name) == name
-    for name in ("HEAD", "main~2", "v1.2^", "a1b2c3d", "feature/x", "HEAD~1^2"):
+    for name in ("HEAD", "main~2", "v1.2^", "a1b2c3d", "feature/x", "HEAD~1^2", "ümlaut~1"):
         assert check_revision(name) == name
     for url in ("https://host/x.git", "ann@host:x.git", "ssh://ann@host:22/x", "/srv/x.git"):
         assert check_address(url).url == url

@@ -117,6 +117,26 @@ def signed(root: Path, program: str) -> None:
     git(root, "config", "log.showSignature", "true")
 
 
+def included_by_place(root: Path, program: str) -> None:
+    (root / ".git/placed").write_text(f"[core]\n\tfsmonitor = {program}\n")
+    git(root, "config", "includeIf.gitdir:**.path", "placed")
+
+
+def attributes(where: str, row: str, *keys: str) -> Plant:
+    """Files get a driver from a place that is not in the tree."""
+
+    def plant(root: Path, program: str) -> None:
+        place = root / ".git" / where
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(f"{row}\n")
+        for key in keys:
+            git(root, "config", key, program)
+        if where != "info/attributes":
+            git(root, "config", "core.attributesFile", str(place))
+
+    return plant
+
+
 def exclude(root: Path, pattern: str) -> None:
     with (root / ".git/info/exclude").open("a") as file:
         file.write(f"{pattern}\n")
@@ -207,11 +227,67 @@ VECTORS: dict[str, tuple[Plant, tuple[str, ...]]] = {
         ("interpret-trailers", "a.txt"),
     ),
 }
+SIGNS = (("commit.gpgSign", "true"), ("tag.gpgSign", "true"), ("user.signingKey", "k"))
+VECTORS |= {
+    f"hook-{name}": (hooks("hooks", name), words)
+    for name, words in {
+        "post-checkout": ("checkout", "side"),
+        "pre-merge-commit": ("merge", "--no-edit", "-X", "ours", "side"),
+        "post-merge": ("merge", "--no-edit", "-X", "ours", "side"),
+        "pre-push": ("push", "../bare.git", "main"),
+        "post-index-change": ("rm", "-q", "--cached", "a.txt"),
+        "reference-transaction": ("branch", "x"),
+        "pre-rebase": ("rebase", "side"),
+        "post-rewrite": ("commit", "--amend", "--allow-empty", "-m", "y"),
+        "commit-msg": ("commit", "--allow-empty", "-m", "x"),
+    }.items()
+}
+VECTORS |= {
+    "upload-pack": (
+        config("remote.origin.uploadpack", more=(("remote.origin.url", "./.git"),)),
+        ("fetch", "origin"),
+    ),
+    "diff-tool": (
+        config("difftool.trap.cmd", more=(("diff.tool", "trap"),)),
+        ("difftool", "-y", "HEAD~1"),
+    ),
+    "browser": (
+        config("browser.trap.cmd", more=(("web.browser", "trap"),)),
+        ("web--browse", "a.txt"),
+    ),
+    "trailer-cmd": (
+        config("trailer.y.cmd", more=(("trailer.y.key", "Y"),)),
+        ("interpret-trailers", "--trailer", "y=1", "a.txt"),
+    ),
+    "credential-of-host": (
+        config(more=(("credential.https://localhost.helper", "!PROGRAM"),)),
+        ("credential", "fill"),
+    ),
+    "include-by-place": (included_by_place, ("status",)),
+    "attributes-file": (
+        attributes("more-attributes", "*.txt diff=far", "diff.far.textconv"),
+        ("diff", "HEAD~1"),
+    ),
+    "attributes-info": (
+        attributes("info/attributes", "*.trap filter=near", "filter.near.clean"),
+        ("hash-object", "--path=x.trap", "a.txt"),
+    ),
+    "sign-ssh": (
+        config("gpg.ssh.program", more=(("gpg.format", "ssh"), *SIGNS)),
+        ("commit", "--allow-empty", "-m", "x"),
+    ),
+    "sign-x509": (
+        config("gpg.x509.program", more=(("gpg.format", "x509"), *SIGNS)),
+        ("commit", "--allow-empty", "-m", "x"),
+    ),
+    "sign-key-command": (
+        config("gpg.ssh.defaultKeyCommand", more=(("gpg.format", "ssh"), *SIGNS[:2])),
+        ("commit", "--allow-empty", "-m", "x"),
+    ),
+}
 COMMITTING = ("repository-inside", "submodule-update")  # planted first: the others break commits
-NOT_TOGETHER = {
-    "hooks-path",
-    "gpg-verify",
-}  # the first hides other hooks, the second rewrites a branch
+# The first hides other hooks, the second rewrites a branch, the others stand in place of others.
+NOT_TOGETHER = {"hooks-path", "gpg-verify", "attributes-info", "sign-x509", "sign-key-command"}
 
 
 def fire(root: Path, words: tuple[str, ...]) -> None:

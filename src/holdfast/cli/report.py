@@ -165,12 +165,21 @@ def _plan(error: PlanError, as_json: bool) -> int:
     first = error.problems[0]
     if as_json:
         _print_json(error_json(error))
+    _let_go(error)
     source = b""
     with contextlib.suppress(OSError), open(first.file, "rb") as file:
         source = file.read(64 * 2**20)
     for line in render(error.problems, source, width=error.width).rstrip("\n").splitlines():
         talk(line)
     return error.exit_code
+
+
+def _let_go(error: BaseException) -> None:
+    """Forget where it was raised: the frames there hold a large file, which is read once more here."""
+    found: BaseException | None = error
+    while found is not None:
+        found.__traceback__ = None
+        found = found.__cause__ or found.__context__
 
 
 def _problem_json(problem: Problem) -> dict[str, object]:

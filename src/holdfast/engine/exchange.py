@@ -27,6 +27,7 @@ from holdfast.model.secret import struck_text
 from holdfast.ports import ChatModel
 
 MOST_WORDS = 400  # of what a provider says is wrong
+_LONGEST = 200  # letters of the name that a provider gives an answer
 
 Listen = Callable[[str], None]
 
@@ -166,7 +167,7 @@ def _answered(
         book.models.cost(question.request.model, usage),
         round(took * 1000),
         answer.finish,
-        answer.id,
+        answer.id[:_LONGEST],
     )
 
 

@@ -158,4 +158,6 @@ def _check(completed: Completed, job: Job, log: bytes) -> None:
         case "not_executable":
             pass
     said = tail(completed.stderr).strip() or tail(completed.stdout).strip()
+    if completed.ended in {"overflow", "no_room"}:
+        said = ""  # what it was told last is no reason: the log has it
     raise AttemptError(f"{what}\n{said}" if said else what, reason=reason, log=log)

@@ -20,7 +20,7 @@ Oid = NewType("Oid", str)  # the full name of an object, in hexadecimal digits
 Scheme = Literal["file", "git", "http", "https", "ssh"]
 
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+#@=-]*(?:[~^][0-9]*)*")
+_REVISION = re.compile(r"\w[\w./+#@=-]*(?:[~^][0-9]*)*")
 _TRAILER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _URL = re.compile(r"(file|git|http|https|ssh)://([^/\s]*)(/\S*)?")
