@@ -1,10 +1,10 @@
 """A worker that waits for errands keeps nobody from removing a content."""
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
+from holdfast.model.digest import digest_bytes
 from holdfast.store.sqlite import SqliteStore
 from tests.cli.project import Project, until
 
@@ -15,7 +15,7 @@ PLAN = "name: said\nsteps:\n  say:\n    shell: echo said\n"
 def test_a_content_is_purged_while_a_worker_waits(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.write("holdfast.yaml", PLAN)
-    digest = hashlib.sha256(b"said\n").hexdigest()
+    digest = digest_bytes(b"said\n")
     try:
         project.ok("run", "holdfast.yaml")
         worker = project.start("worker", "--queue", "far")
