@@ -21,6 +21,7 @@ from holdfast.engine.rebuilt import holds
 from holdfast.engine.snapshots import drop_snapshots
 from holdfast.engine.unkept import check_words
 from holdfast.errors import ConflictError, HeldError, IntegrityError, PurgedError, UsageError
+from holdfast.executors.queue import is_queue
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.line import ContentPurged, LineEvent, Pinned, Unpinned, UpTo
@@ -277,7 +278,8 @@ def purge(
 
 def _check_alone(store: Store) -> None:
     for _, line, holder in store.held():
-        if not gone(holder):
+        idle = is_queue(line) and not store.errands(worker=holder.owner.engine)
+        if not idle and not gone(holder):
             raise HeldError(
                 f"process {holder.owner.pid} works on line '{line}' and may read this content",
                 hint="wait for it, or 'holdfast stop' it",

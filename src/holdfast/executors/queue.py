@@ -22,9 +22,17 @@ SECRETS = "a step that sees secrets is not left to workers: they would be writte
 Listener = Callable[[str, bytes], None]
 
 
+_QUEUE = "queue:"
+
+
 def queue_line(queue: str) -> str:
     """The line that the workers of a queue hold; no plan can have such a name."""
-    return f"queue:{queue}"
+    return f"{_QUEUE}{queue}"
+
+
+def is_queue(line: str) -> bool:
+    """Whether a line is that of workers: it is held as long as they are there, at work or not."""
+    return line.startswith(_QUEUE)
 
 
 class QueueCarrier:

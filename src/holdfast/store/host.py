@@ -19,7 +19,6 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
-from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -117,7 +116,7 @@ class LineLock:
     def __init__(self, path: str) -> None:
         self._path = path
         self._handle: int | None = None
-        os.register_at_fork(after_in_child=partial(_forget, weakref.ref(self)))
+        _LOCKS.add(self)
 
     @property
     def held(self) -> bool:
@@ -168,10 +167,15 @@ class LineLock:
         self.release()
 
 
-def _forget(lock: weakref.ref[LineLock]) -> None:
-    alive = lock()
-    if alive is not None:
-        alive.forget()
+_LOCKS: weakref.WeakSet[LineLock] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for lock in list(_LOCKS):
+        lock.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)  # once: what is registered stays for ever
 
 
 def line_lock(directory: str, project: str, line: str) -> LineLock:

@@ -150,7 +150,7 @@ class Nemesis:
 
     def stop(self) -> bool:
         """A person stops an engine; one that is at its end already is too late to be stopped."""
-        for _ in range(TRIES):
+        for _ in range(4 * TRIES):
             found = self.engines.pick(self.dice)
             now = ["--now"] if self.dice.random() < 0.5 else []
             if found is not None and self.said(found[0], "stop", *now).code == 0:
