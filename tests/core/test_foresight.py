@@ -225,6 +225,13 @@ def test_an_open_condition_leaves_a_step_that_waits_as_it_is() -> None:
     assert Memory().outlooks(of, alone)[sid("b")].reason == Reason("not_selected")
 
 
+def test_what_would_be_reused_is_open_while_its_condition_is() -> None:
+    of = plan(step("a"), replace(step("b", "~a"), when={"steps.a.output": 1}))
+    found = Memory("b").outlooks(of)[sid("b")]
+    assert (found.decision, found.reason) == ("maybe", Reason("condition_open", ("a",)))
+    assert (found.artifact, found.means) == (None, "make")
+
+
 def test_a_condition_on_a_lost_step_is_asked_all_the_same() -> None:
     asked = replace(wants("b", Need(sid("a"), optional=True)), when={"steps.a.status": "failed"})
     memory = Memory("b")
@@ -280,6 +287,10 @@ def test_what_is_adopted_brings_back_the_files_beside_it() -> None:
     assert (found.edited, found.written) == (("f",), ("g",))
     assert (found.artifact, found.replaced) == (None, ())
     assert not found.is_new
+    changed = Memory("za", {"z": "guard_changed"})
+    changed.edited = {"z"}
+    adopted = changed.outlooks(FILES)[sid("z")]
+    assert (adopted.means, adopted.is_new) == ("adopt", True), "its guards are others"
     failing = memory.outlooks(FILES, Options(on_drift="fail"))[sid("z")]
     assert failing.reason == Reason("output_modified", ("f",))
     anew = memory.outlooks(FILES, Options(on_drift="regenerate"))[sid("z")]
@@ -403,6 +414,7 @@ def test_the_own_change_is_named_before_the_change_above() -> None:
     assert below(memory).reason == Reason("parameters_changed", ("x", "y"))
     memory.more = {"m": {"changes": ()}}
     assert below(memory, NONE).reason == Reason("upstream_changed", ("z",))
+    memory.changed = {"m": "parameters_changed"}
     assert below(memory).reason == Reason("upstream_changed", ("z",))
     assert below(memory).decision == "run", "nothing was ever made with its own parts"
     assert below(memory).is_new
