@@ -164,7 +164,7 @@ def test_other_parts_are_shown_each_in_its_own_way() -> None:
     assert pieces("upstream", {"a": "1"}, {"a": "2"}) == []
     kept = "its value changed (values are never kept)"
     assert pieces("env", {}, {}, "A", "B") == [("A", "changed", kept), ("B", "changed", kept)]
-    guards = {"guards": ["x"], "observed": {"files": {"f": OLD}}}
+    guards: dict[str, Json] = {"guards": ["x"], "observed": {"files": {"f": OLD}}}
     assert pieces("guards", guards, {"guards": ["y"], "observed": {"files": {"f": NEW}}}) == [
         ("guards", "changed", ""),
         ("f", "changed", ""),

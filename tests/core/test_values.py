@@ -212,10 +212,15 @@ def test_a_condition_does_not_hold_on_what_is_lost() -> None:
 
 def test_templates_are_found_however_deep_they_lie() -> None:
     template = "${{ steps.a.output }}"
-    for value in (template, [1, template], {"a": 1, "b": template}, {"x": [{"y": template}]}):
-        assert has_expressions(with_values({"v": value})), value
-    for value in ("text", 5, True, None, [], {}, ["x"], {"a": {"b": "x"}}):
-        assert not has_expressions(with_values({"v": value})), value
+    some: list[Json] = [
+        template,
+        [1, template],
+        {"a": 1, "b": template},
+        {"x": [{"y": template}]},
+    ]
+    assert all(has_expressions(with_values({"v": value})) for value in some)
+    none: list[Json] = ["text", 5, True, None, [], {}, ["x"], {"a": {"b": "x"}}]
+    assert not any(has_expressions(with_values({"v": value})) for value in none)
     assert has_expressions(with_values({}, template))
 
 
