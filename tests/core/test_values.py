@@ -115,7 +115,10 @@ def test_a_prompt_is_filled_too_and_artifacts_are_read_once() -> None:
         ("${{ params.x }}", "'${{ params.x }}' cannot be filled in here"),
         ("${{ item }}", "'${{ item }}' cannot be filled in here"),
         ("${{ steps.json.output", "'${{' is never closed"),
-        ("${{ steps.other.output }}", "reads 'other', which is not needed as data"),
+        (
+            "${{ steps.other.output }}",
+            "'${{ steps.other.output }}' reads 'other', which is not needed as data",
+        ),
     ],
 )
 def test_a_step_made_by_a_program_is_checked_too(template: str, story: str) -> None:
@@ -173,8 +176,13 @@ def test_what_was_gathered_is_a_list_or_a_mapping_of_what_each_made() -> None:
     assert listed("${{ steps.json.output.n }}", several) == 1
     with pytest.raises(AttemptError, match="has an item that is not UTF-8 text"):
         listed("${{ steps.bad.output }}", several)
-    with pytest.raises(AttemptError, match=r"is not JSON; it begins with 'hello'"):
+    with pytest.raises(AttemptError, match=r"is not JSON; it begins with 'hello'") as caught:
         listed("${{ steps.text.output }}", several)
+    assert caught.value.message.endswith("\nhint: print JSON in 'text'")
+    with pytest.raises(AttemptError) as caught:
+        listed("${{ steps.text.output.a }}", several)
+    whole = "or take the whole text: ${{ steps.text.output }}"
+    assert caught.value.message.endswith(f"\nhint: print JSON in 'text', {whole}")
 
 
 def test_a_lost_step_is_null_in_a_value_and_absent_in_a_condition() -> None:
