@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.briefing import LETTERS, SUMMED, briefing
+from holdfast.core.briefing import LETTERS, SUMMED, briefing, needed_by
 from holdfast.core.ledger import Ledger, folded
 from holdfast.core.said import Said
 from holdfast.model.handoff import Change, Handoff, Observation, Trial, Undone
-from holdfast.model.plan import StepId
+from holdfast.model.plan import GATHER, StepId
+from tests.core.builders import step
 from tests.core.test_ledger import alike, handoffs, told
 
 NEEDS = [StepId("b")]
@@ -209,3 +210,11 @@ def test_a_finding_without_a_number_stands_where_one_of_a_half_would() -> None:
     seen = tuple(Observation(text, text, sure) for text, sure in said)
     page = briefing(folded([told("a", observed=seen)], alike), [StepId("a")]).text
     assert page.index("- high") < page.index("- unsaid") < page.index("- low")
+
+
+def test_who_needs_a_step_that_gathers_needs_what_it_gathers() -> None:
+    gather = replace(step("g", "a", "~o", "h"), uses=GATHER)
+    inner = replace(step("h", "b"), uses=GATHER)
+    steps = {one.id: one for one in (gather, inner, step("a", "x"), *map(step, "obxp"))}
+    assert needed_by(steps, step("s", "g", "p")) == {"g", "a", "h", "b", "p"}
+    assert needed_by(steps, step("s")) == set()

@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.core.conflict import (
     Said,
+    as_share,
     changed_under,
     decided,
     find_conflicts,
@@ -346,3 +347,52 @@ def test_a_position_that_is_not_there_cannot_win() -> None:
     found = settled(said("reviewer", "a"), said("techwriter", "b"))
     with pytest.raises(UsageError, match="positions 0 to 1"):
         decided(found, 2, "ada")
+
+
+@pytest.mark.parametrize(
+    ("value", "share"),
+    [
+        (0.4, 0.4),
+        (1, 1.0),
+        (1.5, 0.015),
+        (2, 0.02),
+        (80, 0.8),
+        (900, 1.0),
+        (-5, 0.0),
+        (True, 0.7),
+        ("1", 0.7),
+        (None, 0.7),
+        (float("nan"), 0.7),
+    ],
+)
+def test_a_share_is_read_from_a_fraction_or_a_percentage(value: Json, share: float) -> None:
+    assert as_share(value, 0.7) == share
+
+
+@pytest.mark.parametrize("action", ["", "  ", "none", "No Action", "nothing", "N/A"])
+def test_who_recommends_nothing_takes_no_part(action: str) -> None:
+    def heard(words: str) -> int:
+        item = {"scope": "s", "action": words}
+        content = b"\xef\xbb\xbf" + json.dumps({"recommendations": [item]}).encode()
+        return len(recommendations(StepId("a"), "", content))
+
+    assert heard(action) == 0
+    assert heard(f"{action}~") == 1
+
+
+def test_a_conflict_about_content_names_both_sides_and_any_of_them_may_win() -> None:
+    one, other = Digest("1" * 64), Digest("2" * 64)
+    tree = changed_under("f", StepId("a"), one, other)
+    assert [(p.step, p.action, p.content) for p in tree.positions] == [
+        ("a", "write", one),
+        ("", "keep", other),
+    ]
+    files = overlap("f", [(StepId("b"), other), (StepId("a"), one)])
+    assert [(p.step, p.action) for p in files.positions] == [("a", "write"), ("b", "write")]
+    for found, how in ((tree, "changed"), (files, "overlap")):
+        assert (found.rounds, found.how, found.winner) == (1, how, None)
+        for winner in (0, 1):
+            assert decided(found, winner, "me").winner == winner
+        for wrong in (-1, 2):
+            with pytest.raises(UsageError, match="has positions 0 to 1"):
+                decided(found, wrong, "me")

@@ -181,15 +181,16 @@ def test_a_finding_is_read_as_it_was_given() -> None:
 def test_a_merged_finding_tells_the_gravest_the_surest_and_all_who_found_it() -> None:
     one = finding("r2", INJECTION, 95, severity="low", note="kept")
     other = finding("r1", INJECTION, 90, severity="medium")
-    (only,) = report([other, one], RULES)["merged_findings"]  # type: ignore[misc]
-    assert only == {
-        "title": INJECTION,
-        "note": "kept",
-        "severity": "MEDIUM",
-        "confidence": 0.95,
-        "sources": ["r1", "r2"],
-        "duplicates": 1,
-    }
+    assert report([other, one], RULES)["merged_findings"] == [
+        {
+            "title": INJECTION,
+            "note": "kept",
+            "severity": "MEDIUM",
+            "confidence": 0.95,
+            "sources": ["r1", "r2"],
+            "duplicates": 1,
+        }
+    ]
 
 
 def test_the_surest_stand_first_then_the_gravest_then_by_place() -> None:

@@ -5,17 +5,10 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.changes import Change
-from holdfast.core.preview import (
-    Outlook,
-    options_from,
-    options_json,
-    outlook_refs,
-    preview_digest,
-)
-from holdfast.model.digest import digest_json
+from holdfast.core.preview import Outlook
 from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Input, Need, Plan, Step, limits_json, plan_digest
-from tests.core.builders import artifact, graph, plan, ref, sid, step
+from holdfast.model.plan import Input, Need, Plan, Step
+from tests.core.builders import artifact, graph, plan, sid, step
 from tests.core.sight import NONE, Memory
 
 FILES = plan(replace(step("z"), produces=("f",)), step("a", "z"))
@@ -97,7 +90,7 @@ def test_a_step_that_nobody_said_how_to_do_waits_unless_it_stands() -> None:
 
 
 def test_whoever_must_be_asked_before_an_attempt_holds_it_up() -> None:
-    asking = replace(step("z"), approve="before")
+    asking = replace(step("z"), approve="always")
     memory = Memory()
     memory.people = {"z": "awaiting_approval", "a": "awaiting_approval"}
     of = plan(asking, step("a"))
@@ -116,7 +109,7 @@ def test_whoever_must_be_asked_before_an_attempt_holds_it_up() -> None:
 def test_an_effect_that_nobody_confirmed_is_not_asked_about_as_well() -> None:
     memory = Memory()
     memory.unconfirmed, memory.people = {"z"}, {"z": "awaiting_approval"}
-    assert memory.shown(plan(replace(step("z"), approve="before"))) == {
+    assert memory.shown(plan(replace(step("z"), approve="always"))) == {
         "z": ("wait", "effect_unconfirmed")
     }
 
@@ -225,6 +218,13 @@ def test_an_open_condition_leaves_a_step_that_waits_as_it_is() -> None:
     assert Memory().outlooks(of, alone)[sid("b")].reason == Reason("not_selected")
 
 
+def test_what_would_be_reused_is_open_while_its_condition_is() -> None:
+    of = plan(step("a"), replace(step("b", "~a"), when={"steps.a.output": 1}))
+    found = Memory("b").outlooks(of)[sid("b")]
+    assert (found.decision, found.reason) == ("maybe", Reason("condition_open", ("a",)))
+    assert (found.artifact, found.means) == (None, "make")
+
+
 def test_a_condition_on_a_lost_step_is_asked_all_the_same() -> None:
     asked = replace(wants("b", Need(sid("a"), optional=True)), when={"steps.a.status": "failed"})
     memory = Memory("b")
@@ -280,6 +280,10 @@ def test_what_is_adopted_brings_back_the_files_beside_it() -> None:
     assert (found.edited, found.written) == (("f",), ("g",))
     assert (found.artifact, found.replaced) == (None, ())
     assert not found.is_new
+    changed = Memory("za", {"z": "guard_changed"})
+    changed.edited = {"z"}
+    adopted = changed.outlooks(FILES)[sid("z")]
+    assert (adopted.means, adopted.is_new) == ("adopt", True), "its guards are others"
     failing = memory.outlooks(FILES, Options(on_drift="fail"))[sid("z")]
     assert failing.reason == Reason("output_modified", ("f",))
     anew = memory.outlooks(FILES, Options(on_drift="regenerate"))[sid("z")]
@@ -403,6 +407,7 @@ def test_the_own_change_is_named_before_the_change_above() -> None:
     assert below(memory).reason == Reason("parameters_changed", ("x", "y"))
     memory.more = {"m": {"changes": ()}}
     assert below(memory, NONE).reason == Reason("upstream_changed", ("z",))
+    memory.changed = {"m": "parameters_changed"}
     assert below(memory).reason == Reason("upstream_changed", ("z",))
     assert below(memory).decision == "run", "nothing was ever made with its own parts"
     assert below(memory).is_new
@@ -470,70 +475,3 @@ def test_what_nobody_can_read_below_an_open_step_is_stuck() -> None:
     memory = Memory("zma")
     memory.unreadable = {"m"}
     assert below(memory).reason == Reason("command_failed", ("nobody can read it",))
-
-
-# --- the digest of a preview ---------------------------------------------------------------------------
-
-
-def test_the_options_that_decide_are_written_by_name() -> None:
-    options = Options(select=(sid("z"),), resample=(sid("a"),), max_cost=5, fail_fast=True)
-    assert options_json(options) == {
-        "force": False,
-        "force_steps": [],
-        "cutoff": False,
-        "on_drift": "adopt",
-        "select": ["z"],
-        "resample": ["a"],
-        "executor": "",
-    }
-    assert options_from({"select": ["z"], "new": 1, "max_cost": 5}) == Options(select=(sid("z"),))
-
-
-def test_a_saved_preview_is_named_by_the_digest_of_all_that_it_promised() -> None:
-    """A person's yes to a saved preview is looked for under this digest, by later versions too."""
-    memory = Memory("za", {"z": "prompt_changed"})
-    memory.versions = {"z"}
-    found = memory.outlooks(FILES)
-    promised = {
-        "z": {
-            "config_ref": ref("cz"),
-            "own_ref": ref("oz"),
-            "artifact": None,
-            "decision": "run",
-            "code": "prompt_changed",
-            "because": [],
-            "edited": [],
-            "edits": [ref("edit")],
-            "written": [],
-            "replaced": ["f", "g"],
-        },
-        "a": {
-            "config_ref": ref("ca"),
-            "own_ref": ref("oa"),
-            "artifact": None,
-            "decision": "run",
-            "code": "upstream_changed",
-            "because": ["z"],
-            "edited": [],
-            "edits": [],
-            "written": [],
-        },
-    }
-    whole = {
-        "plan": plan_digest(FILES),
-        "options": options_json(NONE),
-        "limits": limits_json(FILES.limits),
-        "steps": promised,
-    }
-    assert preview_digest(FILES, NONE, found, {sid("z"): [ref("edit")]}) == digest_json(whole)
-
-
-def test_refs_that_nobody_could_compute_are_nothing() -> None:
-    found = Memory("z").outlooks(graph("z"))[sid("z")]
-    assert found.probe is not None
-    blank = found.probe._replace(refs=found.probe.refs._replace(config_ref="", own_ref=""))
-    assert outlook_refs(replace(found, probe=blank)) == {
-        "config_ref": None,
-        "own_ref": None,
-        "artifact": ref("content"),
-    }

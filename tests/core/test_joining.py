@@ -141,6 +141,8 @@ def test_steps_without_needs_become_runs_in_the_order_of_the_plan() -> None:
         "s0008 … s0009: 2 steps",
     ]
     assert len(drawn(loose(10), boxes=1).boxes) == 2, "never one box for all"
+    alone = drawn(loose(10), boxes=3, alone=["s0001", "s0002", "s0003"])
+    assert names(alone) == ["s0000 and 6 more", "s0001", "s0002", "s0003"]
 
 
 def test_boxes_that_need_each_other_stand_in_the_order_of_their_first_waves() -> None:
@@ -160,6 +162,18 @@ def test_boxes_that_need_each_other_stand_in_the_order_of_their_first_waves() ->
         ("end", 2),
     ]
     assert found.arrows == ((0, 1), (1, 2), (1, 3), (2, 1))
+
+
+def test_a_box_stands_behind_all_that_it_needs_though_a_part_of_it_could_begin_at_once() -> None:
+    needs = {
+        "r": [],
+        "y": ["r"],
+        "each[0]": [],
+        "each[1]": ["y"],
+        "each": ["each[0]", "each[1]"],
+    }
+    found = picture_of(graph_from(needs))
+    assert {box.name: box.rank for box in found.boxes} == {"r": 0, "y": 1, "each ×2": 2}
 
 
 def test_a_rank_is_one_more_than_the_highest_above() -> None:

@@ -99,10 +99,11 @@ def test_a_long_arrow_has_a_point_in_every_rank_between() -> None:
 
 
 def test_too_many_points_are_drawn_straight() -> None:
-    ranks = list(range(101))
-    fitting = Picture(boxes(*ranks), ((0, 100),) * 40)
-    assert {len(path) for path in layout(fitting).paths} == {99}
-    many = Picture(boxes(*ranks), ((0, 100),) * 41)
+    ranks = list(range(102))
+    most = ((0, 101),) * 40  # each passes a hundred ranks
+    fitting = Picture(boxes(*ranks), (*most, (0, 1)))
+    assert {len(path) for path in layout(fitting).paths} == {100, 0}
+    many = Picture(boxes(*ranks), (*most, (0, 2)))
     assert {len(path) for path in layout(many).paths} == {0}
 
 

@@ -45,6 +45,8 @@ def test_an_edit_is_counted_from_the_first_line_that_differs() -> None:
         Edit(2, ("x",), ("X",)),
         Edit(4, ("y",), ("Y",)),
     )
+    assert edits_of("b\na\nb", "x\nb\nb") == (Edit(1, (), ("x",)), Edit(3, ("a",), ()))
+    assert edits_of("x\nb\nb", "b\na\nb") == (Edit(1, ("x",), ()), Edit(2, (), ("a",)))
 
 
 def test_a_large_block_counts_as_replaced_from_where_it_begins() -> None:
@@ -109,6 +111,10 @@ def test_a_file_that_differs_says_how_or_why_nothing_is_shown(
     (piece,) = compare_files(before, after, text, text)
     assert (piece.name, piece.how, piece.note) == ("f", how, note)
     assert bool(piece.edits) is not bool(note)
+    if was is None and not note:
+        assert piece.edits == (Edit(1, (), ("a", "B", "c", "d")),)
+    if now is None:
+        assert piece.edits == (Edit(1, ("a", "b", "c"), ()),)
 
 
 def test_a_file_whose_lines_are_the_same_says_so() -> None:
@@ -158,7 +164,7 @@ def test_other_parts_are_shown_each_in_its_own_way() -> None:
     assert pieces("upstream", {"a": "1"}, {"a": "2"}) == []
     kept = "its value changed (values are never kept)"
     assert pieces("env", {}, {}, "A", "B") == [("A", "changed", kept), ("B", "changed", kept)]
-    guards = {"guards": ["x"], "observed": {"files": {"f": OLD}}}
+    guards: dict[str, Json] = {"guards": ["x"], "observed": {"files": {"f": OLD}}}
     assert pieces("guards", guards, {"guards": ["y"], "observed": {"files": {"f": NEW}}}) == [
         ("guards", "changed", ""),
         ("f", "changed", ""),

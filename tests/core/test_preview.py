@@ -11,9 +11,9 @@ from holdfast.core.preview import (
     outlook_refs,
     preview_digest,
 )
-from holdfast.model.digest import Digest
+from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Input, Limits, Plan
+from holdfast.model.plan import Input, Limits, Plan, limits_json, plan_digest
 from tests.core.builders import graph, plan, ref, sid, step
 from tests.core.sight import NONE, Memory
 
@@ -259,3 +259,72 @@ def test_a_decision_stands_on_refs_and_artifact_as_far_as_they_are_known() -> No
     nothing = Outlook("wait", Reason("never_ran"))
     assert set(outlook_refs(nothing).values()) == {None}
     assert (nothing.means, nothing.is_new, nothing.failed_before) == ("", False, False)
+
+
+# --- the digest of a preview ---------------------------------------------------------------------------
+
+
+def test_the_options_that_decide_are_written_by_name() -> None:
+    options = Options(select=(sid("z"),), resample=(sid("a"),), max_cost=5, fail_fast=True)
+    assert options_json(options) == {
+        "force": False,
+        "force_steps": [],
+        "cutoff": False,
+        "on_drift": "adopt",
+        "select": ["z"],
+        "resample": ["a"],
+        "executor": "",
+    }
+    assert options_from({"select": ["z"], "new": 1, "max_cost": 5}) == Options(select=(sid("z"),))
+
+
+def test_a_saved_preview_is_named_by_the_digest_of_all_that_it_promised() -> None:
+    """A person's yes to a saved preview is looked for under this digest, by later versions too."""
+    memory = Memory("za", {"z": "prompt_changed"})
+    memory.versions = {"z"}
+    found = memory.outlooks(FILES)
+    promised: dict[str, Json] = {
+        "z": {
+            "config_ref": ref("cz"),
+            "own_ref": ref("oz"),
+            "artifact": None,
+            "decision": "run",
+            "code": "prompt_changed",
+            "because": [],
+            "edited": [],
+            "edits": [ref("edit")],
+            "written": [],
+            "replaced": ["f", "g"],
+        },
+        "a": {
+            "config_ref": ref("ca"),
+            "own_ref": ref("oa"),
+            "artifact": None,
+            "decision": "run",
+            "code": "upstream_changed",
+            "because": ["z"],
+            "edited": [],
+            "edits": [],
+            "written": [],
+        },
+    }
+    whole: dict[str, Json] = {
+        "plan": plan_digest(FILES),
+        "options": options_json(NONE),
+        "limits": limits_json(FILES.limits),
+        "steps": promised,
+    }
+    assert preview_digest(FILES, NONE, found, {sid("z"): [ref("edit")]}) == digest_json(whole)
+
+
+def test_refs_that_nobody_could_compute_are_nothing() -> None:
+    found = Memory("z").outlooks(graph("z"))[sid("z")]
+    assert found.probe is not None
+    blank = found.probe._replace(
+        refs=found.probe.refs._replace(config_ref=Digest(""), own_ref=Digest(""))
+    )
+    assert outlook_refs(replace(found, probe=blank)) == {
+        "config_ref": None,
+        "own_ref": None,
+        "artifact": ref("content"),
+    }

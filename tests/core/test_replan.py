@@ -126,6 +126,7 @@ def test_closing_one_gap_of_several_is_no_other_cause() -> None:
     gaps = tuple(Undone(f"part {n}", "no time", "R1") for n in range(3))
     found = folded([told("a", not_done=gaps)], alike)
     (before,) = triggers(found, PREMISES, Rules(gaps=1))
+    assert (before.about, before.step) == ("", "a"), "an answer of years ago is found by its id"
     word = Said("resolve", found.gaps[0].id, "done by hand")
     closed = folded([told("a", not_done=gaps)], alike, said=[word])
     (after,) = triggers(closed, PREMISES, Rules(gaps=1))

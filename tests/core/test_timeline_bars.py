@@ -61,12 +61,12 @@ def test_other_events_end_no_wait(kind: str) -> None:
 
 
 def test_a_parked_attempt_waits_from_then_on_and_a_rejection_ends_that() -> None:
-    parked = (20, about("a", "attempt_parked"))
-    first = [(0, begun()), (10, started("a")), parked]
+    parked: tuple[int, Event] = (20, about("a", "attempt_parked"))
+    first: list[tuple[int, Event]] = [(0, begun()), (10, started("a")), parked]
     assert worked(*first).of(A, 50) == (Bar(10, 20, "parked", 1), Bar(20, 50, "waiting"))
     again = worked(*first, (30, about("a", "step_held")), (60, about("a", "attempt_rejected")))
     assert again.of(A, 99) == (Bar(10, 20, "parked", 1), Bar(20, 60, "waiting"))
-    ended = worked(*first, (70, RunEnded("failed")))
+    ended = worked(*first, (70, RunEnded("superseded")))
     assert ended.over
     assert ended.of(A, 99) == (Bar(10, 20, "parked", 1), Bar(20, 70, "waiting"))
     assert ended.all(99) == {A: [Bar(10, 20, "parked", 1), Bar(20, 70, "waiting")]}
@@ -82,7 +82,7 @@ def test_a_wait_without_any_length_and_clocks_that_went_back_draw_nothing_backwa
 
 
 def test_only_a_new_engine_ends_what_another_had_begun() -> None:
-    begun_both = [(0, begun()), (10, started("a")), (20, started("b"))]
+    begun_both: list[tuple[int, Event]] = [(0, begun()), (10, started("a")), (20, started("b"))]
     found = worked(*begun_both, (90, RunResumed("e")))
     assert found.all(95) == {A: [Bar(10, 20, "lost", 1)], sid("b"): [Bar(20, 20, "lost", 1)]}
     assert worked(*begun_both, (90, skipped("c"))).all(95) == {
@@ -182,7 +182,7 @@ def test_what_decided_the_end_is_followed_through_what_was_settled_last() -> Non
 
 def test_of_steps_that_ended_together_the_first_of_the_plan_is_named() -> None:
     net = graph_of(graph("a>c b>c"))
-    told = [
+    told: list[tuple[int, Event]] = [
         (0, begun()),
         (1, started("a")),
         (1, started("b")),
@@ -196,6 +196,13 @@ def test_of_steps_that_ended_together_the_first_of_the_plan_is_named() -> None:
     assert critical_path(net, later) == ("c", net.order[0])
     failed = worked(*told, (10, started("c")), (11, lost("c")), (12, about("c", "step_failed")))
     assert critical_path(net, failed) == ("c", net.order[0])
+
+
+def test_what_is_made_again_above_holds_up_nobody_yet() -> None:
+    net = graph_of(graph("a>c"))
+    told: list[tuple[int, Event]] = [(0, begun()), (1, started("a")), (2, accepted("a"))]
+    told += [(3, started("c")), (4, accepted("c")), (5, about("a", "steps_reset"))]
+    assert critical_path(net, worked(*told)) == ("c",)
 
 
 # --- the row of a group --------------------------------------------------------------------------------

@@ -115,7 +115,10 @@ def test_a_prompt_is_filled_too_and_artifacts_are_read_once() -> None:
         ("${{ params.x }}", "'${{ params.x }}' cannot be filled in here"),
         ("${{ item }}", "'${{ item }}' cannot be filled in here"),
         ("${{ steps.json.output", "'${{' is never closed"),
-        ("${{ steps.other.output }}", "reads 'other', which is not needed as data"),
+        (
+            "${{ steps.other.output }}",
+            "'${{ steps.other.output }}' reads 'other', which is not needed as data",
+        ),
     ],
 )
 def test_a_step_made_by_a_program_is_checked_too(template: str, story: str) -> None:
@@ -173,8 +176,13 @@ def test_what_was_gathered_is_a_list_or_a_mapping_of_what_each_made() -> None:
     assert listed("${{ steps.json.output.n }}", several) == 1
     with pytest.raises(AttemptError, match="has an item that is not UTF-8 text"):
         listed("${{ steps.bad.output }}", several)
-    with pytest.raises(AttemptError, match=r"is not JSON; it begins with 'hello'"):
+    with pytest.raises(AttemptError, match=r"is not JSON; it begins with 'hello'") as caught:
         listed("${{ steps.text.output }}", several)
+    assert caught.value.message.endswith("\nhint: print JSON in 'text'")
+    with pytest.raises(AttemptError) as caught:
+        listed("${{ steps.text.output.a }}", several)
+    whole = "or take the whole text: ${{ steps.text.output }}"
+    assert caught.value.message.endswith(f"\nhint: print JSON in 'text', {whole}")
 
 
 def test_a_lost_step_is_null_in_a_value_and_absent_in_a_condition() -> None:
@@ -212,10 +220,15 @@ def test_a_condition_does_not_hold_on_what_is_lost() -> None:
 
 def test_templates_are_found_however_deep_they_lie() -> None:
     template = "${{ steps.a.output }}"
-    for value in (template, [1, template], {"a": 1, "b": template}, {"x": [{"y": template}]}):
-        assert has_expressions(with_values({"v": value})), value
-    for value in ("text", 5, True, None, [], {}, ["x"], {"a": {"b": "x"}}):
-        assert not has_expressions(with_values({"v": value})), value
+    some: list[Json] = [
+        template,
+        [1, template],
+        {"a": 1, "b": template},
+        {"x": [{"y": template}]},
+    ]
+    assert all(has_expressions(with_values({"v": value})) for value in some)
+    none: list[Json] = ["text", 5, True, None, [], {}, ["x"], {"a": {"b": "x"}}]
+    assert not any(has_expressions(with_values({"v": value})) for value in none)
     assert has_expressions(with_values({}, template))
 
 

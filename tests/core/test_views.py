@@ -84,7 +84,7 @@ def run_with_everything() -> State:
 
 def test_a_whole_run_is_told_by_its_keys() -> None:
     state = run_with_everything()
-    question = ApprovalRequested("q-1", "start", sid("w"), RunId("r-1"), ref("s"), ("ann", "bob"))
+    question = ApprovalRequested("q-1", "step", sid("w"), RunId("r-1"), ref("s"), ("ann", "bob"))
     told = run_json(
         state,
         file="plan.yaml",
@@ -212,7 +212,7 @@ def test_what_nobody_said_is_null() -> None:
         [],
         [],
     )
-    anybody = ApprovalRequested("q", "start", sid("w"), RunId("r-1"), ref("s"))
+    anybody = ApprovalRequested("q", "step", sid("w"), RunId("r-1"), ref("s"))
     told = run_json(state, file=None, now=0, asked={sid("w"): [anybody]})
     assert [(one["approval"], one["from"]) for one in told["waiting"]] == [("q", None)]  # type: ignore[union-attr,index,call-overload]
 

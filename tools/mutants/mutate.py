@@ -188,6 +188,8 @@ def _is_skipped(node: ast.AST) -> bool:
     match node:
         case ast.Expr(value=ast.Constant(value=str())) | ast.Import() | ast.ImportFrom():
             return True
+        case ast.keyword(arg="strict"):
+            return True  # of zip: it only guards against what cannot be
         case ast.Subscript(value=ast.Name(id=name)) | ast.Call(func=ast.Name(id=name)):
             return name in _OF_TYPES
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
@@ -316,8 +318,8 @@ def _of_call(node: ast.Call) -> Iterator[Change]:
         changed = _with(node, func=_with(node.func, id=_CALLED[node.func.id]))
         yield Change("called", node, changed, changed)
     for index, keyword in enumerate(node.keywords):
-        if keyword.arg == "strict":
-            continue  # of zip: it only guards against what cannot be
+        if _is_skipped(keyword):
+            continue
         rest = [*node.keywords[:index], *node.keywords[index + 1 :]]
         yield Change("argument", keyword, None, _with(node, keywords=rest))
 

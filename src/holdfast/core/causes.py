@@ -304,8 +304,7 @@ def _way(step_id: StepId, below: Mapping[StepId, StepId | None]) -> Iterator[Ste
 
 # --- what stayed ----------------------------------------------------------------------------------------
 
-_WORDS: Mapping[str, str] = {
-    "prompt": "prompt",
+_WORDS: Mapping[str, str] = {  # of those that people call otherwise
     "parameters": "sampling",
     "uses": "generator",
     "may_use": "tools of the model",
@@ -314,25 +313,14 @@ _WORDS: Mapping[str, str] = {
     "with": "parameters",
     "tools": "tool versions",
     "env": "environment",
-    "workspace": "workspace",
-    "effects": "effects",
-    "contract": "contract",
     "outputs": "contract",
-    "produces": "produces",
-    "schema": "schema",
     "constraints": "specification",
-    "specification": "specification",
     "agent": "specification",
     "action": "specification",
-    "output": "output",
-    "inputs": "inputs",
     "files": "script",
     "code": "source",
     "absent": "source",
     "unresolved": "source",
-    "guards": "guards",
-    "needs": "needs",
-    "model": "model",
     "key": "way keys are made",
 }
 
