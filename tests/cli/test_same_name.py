@@ -9,6 +9,12 @@ import pytest
 from holdfast.store.postgres import make_store
 from tests.cli.project import finish_run, kill, until
 from tests.cli.test_shared import JOINED, Team
+
+PATIENT = (
+    *JOINED,
+    "--lease",
+    "60",
+)  # less than the clock jumps, more than a busy machine stands still
 from tests.postgres import Server, new_schema
 
 
@@ -61,7 +67,7 @@ def test_a_clock_that_jumps_while_a_step_runs_decides_nothing(
     team.plan(steps)
     jumping = there.elsewhere(
         "jumping",
-        *JOINED,
+        *PATIENT,
         before=[
             *(faketime, "-f", before, "env", "-u", "FAKETIME", "FAKETIME_NO_CACHE=1"),
             *("FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1"),  # no machine's jumps
@@ -69,7 +75,7 @@ def test_a_clock_that_jumps_while_a_step_runs_decides_nothing(
         ],
     )
     until(lambda: here.begun() == ["slow"], "it begins there")
-    steady = here.start(*JOINED)
+    steady = here.start(*PATIENT)
     until(lambda: team.rows("SELECT count(*) FROM run") == [(2,)], "the other one joins")
     clock.write_text(f"{after}\n")
     beats = team.rows("SELECT min(beat) FROM holder")[0][0]
