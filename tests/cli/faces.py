@@ -45,13 +45,10 @@ def answers(project: Project, run: str) -> Iterator[tuple[str, bytes]]:
         ("run_status", {"run_id": run}),
         ("diff", {"a": run, "b": run}),
         ("ledger_query", {}),
-        *(
-            ("step_read", {"run_id": run, "ref": step, "part": part})
-            for step in steps
-            for part in PARTS
-        ),
-        *(("why", {"run_id": run, "step": step}) for step in steps),
     ]
+    for step in steps:
+        tools += [("step_read", {"run_id": run, "ref": step, "part": part}) for part in PARTS]
+        tools.append(("why", {"run_id": run, "step": step}))
     with Bare(project) as client:
         client.shake_hands()
         for uri in uris:

@@ -9,13 +9,10 @@ import pytest
 from holdfast.store.postgres import make_store
 from tests.cli.project import finish_run, kill, until
 from tests.cli.test_shared import JOINED, Team
-
-PATIENT = (
-    *JOINED,
-    "--lease",
-    "60",
-)  # less than the clock jumps, more than a busy machine stands still
 from tests.postgres import Server, new_schema
+
+# Less than the clock jumps, more than a busy machine stands still.
+PATIENT = (*JOINED, "--lease", "60")
 
 
 @pytest.fixture
