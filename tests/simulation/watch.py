@@ -89,6 +89,8 @@ class Watch:
         self._lengths: Counter[str] = Counter()
         self._fences: dict[str, int] = {}
         self._claims: dict[ClaimKey, dict[str, int]] = {}  # the latest fence of each engine
+        # Engines that had claimed what another then accepted from a candidate that it kept for people.
+        self._beside: dict[tuple[RunId, StepId], frozenset[str]] = {}
         self._executions: list[Execution] = []
 
     # --- fences -----------------------------------------------------------------------------------
@@ -232,6 +234,8 @@ class Watch:
         book.phases[event.step] = "done" if is_made else "reused"
         key = ClaimKey(self._project, self._line, event.step, started.config_ref)
         mine = self._claims.get(key, {}).get(engine, started.fence)
+        if was_kept:
+            self._beside[run, event.step] = frozenset(self._claims.get(key, {}))
         if mine and mine < self._highest(key) and not was_kept:
             self._machine.violated("I10", f"{engine}: '{event.step}' of '{run}' under a lost claim")
 
@@ -280,7 +284,9 @@ class Watch:
                     "once", f"{process.name} and {other.process.name} both run '{step}'"
                 )
         row = store.find(self._project, self._line, step, ref)
-        if row is not None and not self.may_repeat and mine.started.reguard is None:
+        if row is None or self.may_repeat or mine.started.reguard is not None:
+            return
+        if process.name not in self._beside.get((row.run, step), ()):
             self._machine.violated("once", f"{process.name} runs '{step}', accepted in '{row.run}'")
 
     # --- at rest ----------------------------------------------------------------------------------
