@@ -40,7 +40,7 @@ def answers(project: Project, run: str) -> Iterator[tuple[str, bytes]]:
     steps = list(project.status(run).states)
     uris = ["plan://current", "ledger://gaps", f"run://{run}"]
     uris += [f"step://{run}/{step}" for step in steps]
-    tools: list[tuple[str, dict[str, object]]] = [
+    tools: list[tuple[str, dict[str, str]]] = [
         ("plan_preview", {}),
         ("run_status", {"run_id": run}),
         ("diff", {"a": run, "b": run}),

@@ -154,7 +154,7 @@ def test_bombs_end_at_their_limits_and_disturb_nobody(
     exploded(project, FEW, report)
     sweep(report)
     assert not report.violations, report.violations
-    assert (report.fired >= len(FEW) * 2 // 3, report.work) == (True, 1)
+    assert (report.fired, report.work) == (len(FEW), 1)  # a bomb that never goes off proves nothing
     told = project.ok("trace", "--json").out
     assert "run_rested" in told
     events = {row["step"]: row for row in project.events() if row["event"] == "attempt_failed"}
