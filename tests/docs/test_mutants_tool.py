@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.mutants import report, trial
+from tools.mutants.__main__ import place_of
 from tools.mutants.mutate import Mutant, mutants, mutated
 
 SOURCE = '''"""A module."""
@@ -147,3 +148,21 @@ def test_too_few_a_broken_trial_and_a_stale_reason_fail(kept: Path) -> None:
     (kept / "survivors.toml").write_text(reason("1 → 2"))
     assert report.write(every, killed) == 1
     assert json.loads((kept / "report.json").read_text())["stale"] == ["module:chosen: 1 → 2"]
+
+
+def test_a_sample_stays_when_other_mutants_come_and_go() -> None:
+    every = sorted(all_mutants(), key=lambda one: place_of(1, one))
+    fewer = [one for one in every if one.function != "chosen"]
+    assert sorted(fewer, key=lambda one: place_of(1, one)) == fewer
+    assert sorted(every, key=lambda one: place_of(2, one)) != every
+
+
+def test_a_test_whose_parameters_a_change_renames_is_run_all_the_same() -> None:
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.nodeid = name
+
+    only = trial._Only(["f::two[b]", "f::one[a]"], {"f::one[a]", "f::one[c]", "f::two[b]"})
+    items = [Named(name) for name in ("f::one[a~]", "f::one[c]", "f::two[b]", "f::three")]
+    only.pytest_collection_modifyitems(items)  # type: ignore[arg-type]  # their names are all it reads
+    assert [one.nodeid for one in items] == ["f::two[b]", "f::one[a~]"]

@@ -62,7 +62,8 @@ def write(chosen: Sequence[Mutant], results: Mapping[str, Mapping[str, Any]]) ->
     )
     print(
         f"{sum(whole[name] for name in COLUMNS)} of {len(chosen)} mutants tried, "
-        f"{_score(whole)} % killed, {len(left)} left, {len(stale)} stale reasons: {PLACE}/report.md"
+        f"{_score(whole)} % killed, {len(left)} left, {whole['reasoned']} of them with a reason, "
+        f"{len(stale)} stale reasons: {PLACE}/report.md"
     )
     return int(_score(whole) < ENOUGH or bool(whole["broken"]) or bool(stale))
 
@@ -83,8 +84,8 @@ def _is_decided(
 
 
 def _score(counts: Mapping[str, int]) -> float:
-    """Of all that were tried, whatever the reasons of survivors."""
-    whole = sum(counts[name] for name in COLUMNS)
+    """Of all that were tried and did not break, whatever the reasons of survivors."""
+    whole = sum(counts[name] for name in COLUMNS if name != "broken")
     return round(100 * sum(counts[name] for name in _KILLED) / whole, 1) if whole else 0.0
 
 
