@@ -166,3 +166,10 @@ def test_a_test_whose_parameters_a_change_renames_is_run_all_the_same() -> None:
     items = [Named(name) for name in ("f::one[a~]", "f::one[c]", "f::two[b]", "f::three")]
     only.pytest_collection_modifyitems(items)  # type: ignore[arg-type]  # their names are all it reads
     assert [one.nodeid for one in items] == ["f::two[b]", "f::one[a~]"]
+
+
+def test_a_reason_for_what_a_sample_left_out_is_not_stale(kept: Path) -> None:
+    every = all_mutants()
+    (kept / "survivors.toml").write_text(reason("1 → 2"))
+    some = [one for one in every if one.text != "1 → 2"]
+    assert report.write(some, {one.name: {"verdict": "killed"} for one in some}, every) == 0

@@ -302,19 +302,18 @@ def main() -> int:
     PLACE.mkdir(exist_ok=True)
     every = all_mutants({word for word in chosen.only.split(",") if word})
     every.sort(key=partial(place_of, chosen.seed))  # the first of them are a fair sample
-    if chosen.sample:
-        every = every[: chosen.sample]
+    some = every[: chosen.sample] if chosen.sample else every
     if not chosen.report:
         phases = (Phase.explicit, Phase.generate)  # nobody reads the smallest example
         settings.register_profile(
             "mutants", derandomize=True, database=None, phases=phases, max_examples=EXAMPLES
         )
-        loop = Trials(every, chosen.jobs, chosen.budget, chosen.seconds or math.inf)
+        loop = Trials(some, chosen.jobs, chosen.budget, chosen.seconds or math.inf)
         settings.load_profile("mutants")  # which that of the tests takes up
         code = pytest.main([*trial.OPTIONS, *NEAR, *FAR], plugins=[loop])
         if code not in {0, pytest.ExitCode.NO_TESTS_COLLECTED}:
             return int(code)
-    return write(every, read_results())
+    return write(some, read_results(), every)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,15 @@ COLUMNS: Final = ("killed", "timeout", "survived", "unreached", "broken")
 _KILLED: Final = {"killed", "timeout"}
 
 
-def write(chosen: Sequence[Mutant], results: Mapping[str, Mapping[str, Any]]) -> int:
-    """Write both forms and say the score; 1 if it is too low or a trial broke."""
+def write(
+    chosen: Sequence[Mutant],
+    results: Mapping[str, Mapping[str, Any]],
+    every: Sequence[Mutant] = (),
+) -> int:
+    """Write both forms and say the score; 1 if it is too low or a trial broke.
+
+    `every` are all mutants of the modules, where `chosen` is a sample of them.
+    """
     reasons = tomllib.loads(REASONS.read_text(encoding="utf-8")).get("survivor", [])
     tried = [(one, results[one.name]) for one in chosen if one.name in results]
     used: collections.Counter[int] = collections.Counter()
@@ -44,7 +51,9 @@ def write(chosen: Sequence[Mutant], results: Mapping[str, Mapping[str, Any]]) ->
     stale = [
         f"{entry['module']}:{entry['function']}: {entry['change']}"
         for at, entry in enumerate(reasons)
-        if not used[at] and entry["module"] in modules and _is_decided(entry, chosen, results)
+        if not used[at]
+        and entry["module"] in modules
+        and _is_decided(entry, every or chosen, results)
     ]
     whole = sum(counts.values(), collections.Counter[str]())
     lines = _lines(counts, whole, left, stale, len(chosen))
@@ -77,10 +86,10 @@ def _matches(entry: Mapping[str, str], one: Mutant) -> bool:
 
 
 def _is_decided(
-    entry: Mapping[str, str], chosen: Sequence[Mutant], results: Mapping[str, object]
+    entry: Mapping[str, str], every: Sequence[Mutant], results: Mapping[str, object]
 ) -> bool:
-    """Whether every mutant of this entry was tried; one outside a sample says nothing."""
-    return all(one.name in results for one in chosen if _matches(entry, one))
+    """Whether every mutant of this entry was tried; one outside of a sample says nothing."""
+    return all(one.name in results for one in every if _matches(entry, one))
 
 
 def _score(counts: Mapping[str, int]) -> float:
