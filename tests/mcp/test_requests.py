@@ -69,7 +69,7 @@ class Posted(Talk):
         if not frame.waits:
             return None if not body else json.loads(body)
         if headers.get("content-type", "").startswith("text/event-stream"):
-            data = [one[6:] for one in body.decode().splitlines() if one.startswith("data: ")]
+            data = [one[6:] for one in body.decode().split("\n") if one.startswith("data: ")]
             answers = [one for one in map(json.loads, filter(None, data)) if "method" not in one]
             assert len(answers) == 1, body
             return answers[0]
