@@ -24,7 +24,8 @@ from tests.edits.test_tree import REFUSED, SHORT, manifest
 
 UPWARDS = ("..", "../..", "./..", "d/../..", "d/../../.", "../project/..", "d/../../project-evil")
 ENDS = ("x", "outside/f", "project-evil/x", "MARK", "etc/passwd", ".ssh/id_rsa")
-ABSOLUTE = ("/", "//", "/.", "/proc/self/root/", "/proc/self/cwd/../", "/dev/fd/", "/proc/1/root/")
+PROCESSES = ("self/root", "self/cwd/..", "1/root")  # of a process: its root, and where it stands
+ABSOLUTE = ("/", "//", "/.", "/dev/fd/", *(f"/proc/{one}/" for one in PROCESSES))
 LINKS = ("link", "away/f", "away/new", "dangling", "hard", "fifo", "d/back/../../x", "loop/x")
 NAMES = (".git", ".GIT", ".Git", ".gIT", ".holdfast", ".HOLDFAST", ".g\u200dit", ".gi\u0074\u0300")
 BELOW = ("config", "hooks/pre-commit", "objects/x", "../.git/config", "./config")
