@@ -114,14 +114,23 @@ def test_each_bad_frame_gets_one_typed_error_and_the_next_one_its_answer(
 
 
 @pytest.mark.req("D31")
-def test_an_id_that_is_open_is_not_taken_again(server: Bare) -> None:
-    waits = {"name": "run_status", "arguments": {"run_id": "@", "wait_s": 50}}
-    server.send("tools/call", waits, id="x")
-    server.send("tools/call", waits, id="x")
-    answers = [server.read(), server.read()]
-    assert {answer["id"] for answer in answers} == {"x", None}
-    assert next(one for one in answers if one["id"] is None)["error"]["code"] == -32600
-    assert server.request("ping")["result"] == {}
+def test_an_id_that_is_open_is_not_taken_again(project: Project) -> None:
+    project.plan({"slow": {"shell": project.gate("go")}})
+    with Bare(project) as server:
+        server.shake_hands()
+        digest = server.ok("plan_preview")["plan_hash"]
+        begun = server.ok("run_start", plan_hash=digest, max_cost_usd=0)
+        project.watch(begun["pid"])
+        waits = {"run_id": begun["run_id"], "wait_s": 50}
+        for _ in range(2):
+            server.send("tools/call", {"name": "run_status", "arguments": waits}, id="x")
+        refused = server.read()  # the other one waits for the step
+        assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+        project.open("go")
+        answer = server.read()
+        assert answer["id"] == "x"
+        assert answer["result"]["structuredContent"]["status"] == "completed"
+        assert server.request("ping")["result"] == {}
 
 
 @pytest.mark.req("D31")
