@@ -87,6 +87,10 @@ class Nursery:
             self._machine.fault("orphan_swept", host, child.mark)
         return len(found)
 
+    def lives(self, host: str, mark: str) -> bool:
+        """Whether what an attempt started still runs on a host."""
+        return any(c.lives and c.host == host and c.mark == mark for c in self._children)
+
     def all_die(self) -> None:
         for child in self._children:
             child.lives = False

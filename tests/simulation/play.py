@@ -78,6 +78,7 @@ class Simulation:
             self.disk = SqliteDisk(self.machine, folder, template, rough=self.rough_disk)
         self.watch = Watch(self.machine, "", LINE)
         self.nursery = Nursery(self.machine)
+        self.watch.outlives = self._outlives
         self.nature = Nature()
         self.locks = Locks(self.machine)
         self.dress = Dress()
@@ -113,6 +114,11 @@ class Simulation:
 
     def live(self) -> list["EngineProcess"]:
         return [engine for engine in self.engines if not engine.process.is_over]
+
+    def _outlives(self, engine: str, mark: str) -> bool:
+        """Whether what an attempt started goes on where the engine that says how it ended is."""
+        hosts = [one.host for one in self.engines if one.process.name == engine]
+        return any(self.nursery.lives(host, mark) for host in hosts)
 
     def is_gone(self, owner: Owner, host: str) -> bool:
         """What a process of a host can tell about another one."""

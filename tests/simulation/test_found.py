@@ -290,3 +290,31 @@ def test_an_effect_that_a_later_run_left_open_is_not_repeated_by_an_earlier_one(
 
     sim = played(place, scene, apart=False, seed=seed)
     assert statuses(sim) == ["waiting", "running"]
+
+
+@pytest.mark.req("I17", "R74")
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_a_run_that_is_held_for_the_effect_of_another_one_does_not_hold_that_one(
+    place: Path, seed: int
+) -> None:
+    """One yes is enough: the guard refuses what the repetition makes, and the retries need no other."""
+    once = replace(step("y", skill=0, least=9), effects="external", retries=3)
+
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.stays = False
+        first = start(sim, plan(once))
+        until(sim, person, lambda: sim.watch.executed[once.id] > 0)
+        beside = start(sim, plan(once), joined=True)
+        until(sim, person, lambda: beside.engine is not None)
+        sim.machine.kill([first.process], "in the middle")
+        until(sim, person, lambda: not sim.live())
+        assert statuses(sim) == ["running", "waiting"]
+        resume(sim)
+        until(sim, person, lambda: not sim.live())
+        assert statuses(sim) == ["waiting", "waiting"]
+        sim.people.all_yes(Seat(person, sim.disk, sim.watch, sim.dark))
+        resume(sim)
+        until(sim, person, lambda: not sim.live())
+
+    sim = played(place, scene, apart=False, seed=seed)
+    assert statuses(sim) == ["failed", "waiting"]

@@ -12,6 +12,7 @@ from tests.simulation.planted import (
     claims_given_up_too_early,
     claims_granted_twice,
     launched_before_stored,
+    nothing_swept,
     told_before_stored,
 )
 from tests.simulation.planted_people import PEOPLE, a_limit_unheeded, once_is_always
@@ -21,7 +22,7 @@ ALL = (*PLANTED, *PEOPLE)
 
 QUICK = (
     *(told_before_stored, launched_before_stored, an_acceptance_forgotten),
-    *(claims_given_up_too_early, claims_granted_twice),
+    *(claims_given_up_too_early, claims_granted_twice, nothing_swept),
     *(a_limit_unheeded, once_is_always),
 )
 FEW, MANY = 60, 1000

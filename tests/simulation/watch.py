@@ -5,7 +5,7 @@ None of it is asked of the engine or worked out by the product's fold.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from holdfast.core.state import State
@@ -84,6 +84,7 @@ class Watch:
         self.excused: set[str] = set()  # engines that others may have taken for dead
         self.collected: set[RunId] = set()  # runs that a person removed
         self.may_repeat = False  # the run was told to make it again
+        self.outlives: Callable[[str, str], bool] = lambda _engine, _mark: False
         self.money = Money(machine)
         self.consent = Consent(machine)
         self._lengths: Counter[str] = Counter()
@@ -173,6 +174,8 @@ class Watch:
                 self._accept(run, book, event, engine)
             case AttemptRejected() | AttemptFailed() | AttemptLost():
                 self._from(run, book, event.step, _ending(book, event.step), event)
+                if self.outlives(engine, f"{run}/{event.step}/{event.attempt}"):
+                    self._machine.violated("I12", f"what {_short(event)} of '{run}' started lives")
                 book.phases[event.step] = "pending"
                 book.parked.discard(event.step)
             case AttemptParked():

@@ -37,6 +37,14 @@ def is_open(state: State, step_id: StepId) -> bool | None:
     return here.effect is not None and not here.effect_failed
 
 
+def made_none(state: State, step_id: StepId) -> bool:
+    """Whether a step is held only for what another run left open: that one knows how it ended."""
+    here = state.steps[step_id]
+    code = here.reason.code if here.reason is not None else ""
+    held = here.phase == "waiting" and code == UNCONFIRMED
+    return held and here.effect is None and here.parked is None
+
+
 def is_in_hand(state: State, step_id: StepId) -> bool:
     """Whether an effect is under way, or made and not accepted yet: who drives the run says how it ends."""
     here = state.steps.get(step_id)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
-from holdfast.core.effects import is_cut_off, is_open
+from holdfast.core.effects import is_cut_off, is_open, made_none
 from holdfast.core.moves import LOST
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.produced import lacking
@@ -245,7 +245,7 @@ class Looker:
                 tried = bool(here.effect_at)
                 continue
             other = self._prober.now(run)
-            if other is None or step_id not in other.steps:
+            if other is None or step_id not in other.steps or made_none(other, step_id):
                 continue
             left = is_cut_off(other, step_id) or is_open(other, step_id)
             if left is not None and not tried:
