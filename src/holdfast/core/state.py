@@ -64,6 +64,7 @@ class StepState:
     settled: tuple[ConflictFound, ...] = ()  # conflicts of what is parked that were decided
     effect: Digest | None = None  # the key of an effect that was started and not confirmed
     effect_at: int = 0  # the number of the event that started the last effect
+    beside: tuple[str, ...] = ()  # attempts of other runs whose effect was open then
     answered: bool = False  # a person gave its result when it was held, and that stands
     effect_failed: bool = False  # its command ended by itself, without a result
     held_at: int = 0  # the number of the event that holds it for a person

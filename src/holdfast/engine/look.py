@@ -236,23 +236,37 @@ class Looker:
     def _is_open_beside(self, step_id: StepId) -> bool:
         """Whether an engine that shared the line left the effect of a step open; the newest run knows.
 
-        Of those before this one only what came after its own effect is news.
+        What was open when this run acted itself is no news: it was allowed to.
         """
-        store, state, joined = self._world.store, self._state, self._joined
-        here, tried = state.steps[step_id], False
-        for run in overlapping(store, state.project, state.line, joined):
-            if run == state.run:
+        here, tried = self._state.steps[step_id], False
+        for run, attempt, is_left in self._effects_of(step_id):
+            if run == self._state.run:
                 tried = bool(here.effect_at)
+            elif is_left and attempt not in here.beside:
+                return True
+            elif not is_left and not tried:
+                return False
+        return False
+
+    def open_beside(self, step: Step) -> tuple[str, ...]:
+        """The attempts of other runs whose effect is open while one of this run begins."""
+        if step.idempotent:
+            return ()
+        return tuple(attempt for _, attempt, is_left in self._effects_of(step.id) if is_left)
+
+    def _effects_of(self, step_id: StepId) -> Iterator[tuple[RunId, str, bool]]:
+        """What the runs of the line say of a step's effect, newest first: the attempt, whether it is open."""
+        store, state = self._world.store, self._state
+        for run in overlapping(store, state.project, state.line, self._joined):
+            if run == state.run:
+                yield run, "", False
                 continue
             other = self._prober.now(run)
             if other is None or step_id not in other.steps or made_none(other, step_id):
                 continue
             left = is_cut_off(other, step_id) or is_open(other, step_id)
-            if left is not None and not tried:
-                return left
-            if left and other.steps[step_id].started_at > here.started_at:
-                return True
-        return False
+            if left is not None:
+                yield run, f"{run}.{step_id}.{other.steps[step_id].attempts}", left
 
     def _given(self, step: Step) -> Artifact | None:
         """What a person gave in the place of an effect that nobody confirmed: it stands, whatever its key."""

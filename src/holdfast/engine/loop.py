@@ -468,12 +468,13 @@ class Engine:
         if started.reguard is not None and step.uses != "human":
             probe = look.probed.probe
             self._growth.carry(step_id, look.choice.artifact or probe.found or probe.newest)
-        key = None
+        effect = None
         if step.effects == "external" and started.reguard is None:
-            key = self._looker.effect_key(step, started)
+            key, beside = self._looker.effect_key(step, started), self._looker.open_beside(step)
+            effect = EffectStarted(step_id, started.attempt, key, beside)
         self._append(started)
-        if key is not None:
-            self._append(EffectStarted(step_id, started.attempt, key))
+        if effect is not None:
+            self._append(effect)
         self._scribe.pending.blobs += [*blobs, *more]
         self._scribe.pending.words += words
         self._scribe.pending.launch.append(started)

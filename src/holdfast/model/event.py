@@ -229,11 +229,15 @@ class AttemptParked:
 
 @fixed
 class EffectStarted:
-    """The outside world is about to be changed under this key; stored before anything is done."""
+    """The outside world is about to be changed under this key; stored before anything is done.
+
+    `beside` names the attempts of other runs whose effect is open: it was allowed all the same.
+    """
 
     step: StepId
     attempt: int
     key: Digest
+    beside: tuple[str, ...] = ()
 
 
 @fixed
