@@ -183,23 +183,28 @@ def test_engines_that_join_at_once_end_an_earlier_run_once(place: Path, seed: in
 
 
 @pytest.mark.req("R75")
-def test_the_audit_knows_a_run_that_was_joined_later(place: Path) -> None:
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_the_audit_knows_a_run_that_was_joined_later(place: Path, *, is_refused: bool) -> None:
     """It accepts after what people said about the one that joined it, and began before."""
-
     found: list[list[str]] = []
+    refused = step("z", skill=0, least=9)
 
     def scene(sim: Simulation, person: Process) -> None:
         start(sim, ONE)
         until(sim, person, lambda: not sim.live())
-        changed = plan(step("y", text=2))
+        changed = plan(step("y", text=2), refused) if is_refused else plan(step("y", text=2))
         start(sim, changed)
         until(sim, person, lambda: sim.watch.executed.total() > 1)
         beside = start(sim, changed, joined=True)
         until(sim, person, lambda: beside.engine is not None)
-        assert amend(sim.store, sim.machine.wall, ONE, StepId("y"), persons_version(1, 1))
+        seat = Seat(person, sim.disk, sim.watch, sim.dark)
+        assert amend(seat, sim.machine.wall, ONE, StepId("y"), persons_version(1, 1))
         until(sim, person, lambda: not sim.live())
         rows = sim.store.artifacts(step=StepId("y"), status="accepted")
         found.append([row.source for row in rows])
+        if is_refused:
+            start(sim, changed)  # it takes the place of both
+            until(sim, person, lambda: not sim.live())
 
     for seed in SEEDS:
         played(place, scene, apart=False, seed=seed)

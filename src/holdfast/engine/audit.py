@@ -20,7 +20,7 @@ from holdfast.engine.vouched import unvouched
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import RunEnded, RunStarted
+from holdfast.model.event import RunStarted
 from holdfast.model.line import (
     ContentPurged,
 )
@@ -288,14 +288,16 @@ def follows(store: Store, index: Sequence[Artifact], rebuilt: Sequence[Artifact]
 
 
 def _shared(store: Store, rows: Sequence[RunRow]) -> set[RunId]:
-    """Imported runs, joined ones, and those that they may have joined: begun before, and not superseded."""
+    """Imported runs, joined ones, and those that they may have joined: who begins alone ends those before."""
     found = {row.run for row in rows if row.imported}
     joined: set[tuple[str, str]] = set()
     for row in reversed(rows):
+        line = (row.project, row.line)
         if _is_joined(store, row):
-            joined.add((row.project, row.line))
+            joined.add(line)
             found.add(row.run)
-        elif (row.project, row.line) in joined and not _was_superseded(store, row):
+        elif line in joined:
+            joined.remove(line)
             found.add(row.run)
     return found
 
@@ -303,12 +305,6 @@ def _shared(store: Store, rows: Sequence[RunRow]) -> set[RunId]:
 def _is_joined(store: Store, row: RunRow) -> bool:
     first = next(store.read(f"run:{row.run}")).event
     return isinstance(first, RunStarted) and first.options.joined
-
-
-def _was_superseded(store: Store, row: RunRow) -> bool:
-    journal = f"run:{row.run}"
-    last = [recorded.event for recorded in store.read(journal, store.last(journal) - 1)]
-    return isinstance(last[-1], RunEnded) and last[-1].status == "superseded"
 
 
 def run_problem(store: Facts, row: RunRow) -> str:

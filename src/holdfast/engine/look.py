@@ -32,7 +32,7 @@ from holdfast.errors import BugError, EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import changes_in, changeset_bytes, settled_in
 from holdfast.model.digest import Digest, digest_json
-from holdfast.model.event import AttemptStarted, Options, OutputsPlaced, Reason
+from holdfast.model.event import AttemptStarted, EffectStarted, Options, OutputsPlaced, Reason
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import given_artifact
 
@@ -198,14 +198,22 @@ class Looker:
         self._foreseen = None
         self._prober.forget()
 
-    def effect_key(self, step: Step, started: AttemptStarted) -> Digest:
-        """The key of an effect: the same if it is the same effect and was never confirmed, else a new one."""
+    def effect(self, step: Step, started: AttemptStarted) -> EffectStarted | None:
+        """What an attempt is about to do outside.
+
+        Its key is the same if it is the same effect and was never confirmed, else a new one.
+        """
+        if step.effects != "external" or started.reguard is not None:
+            return None
         run, before = self._state.run, self._state.steps[step.id]
         if before.effect is None and not before.effect_at:
             before = self._prober.unconfirmed(step.id, self._state.previous) or before
+        key = digest_json({"run": run, "step": started.step, "attempt": started.attempt})
         if before.effect and (before.config_ref == started.config_ref or not _failed(before)):
-            return before.effect
-        return digest_json({"run": run, "step": started.step, "attempt": started.attempt})
+            key = before.effect
+        beside = [] if step.idempotent else self._effects_of(step.id)
+        found = tuple(attempt for _, attempt, is_left in beside if is_left)
+        return EffectStarted(step.id, started.attempt, key, found)
 
     def is_held(self, step: Step, look: Look) -> bool:
         """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect.
@@ -247,12 +255,6 @@ class Looker:
             elif not is_left and not tried:
                 return False
         return False
-
-    def open_beside(self, step: Step) -> tuple[str, ...]:
-        """The attempts of other runs whose effect is open while one of this run begins."""
-        if step.idempotent:
-            return ()
-        return tuple(attempt for _, attempt, is_left in self._effects_of(step.id) if is_left)
 
     def _effects_of(self, step_id: StepId) -> Iterator[tuple[RunId, str, bool]]:
         """What the runs of the line say of a step's effect, newest first: the attempt, whether it is open."""

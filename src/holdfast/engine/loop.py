@@ -51,7 +51,6 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptParked,
     AttemptStarted,
-    EffectStarted,
     OutputsPlaced,
     Reason,
     Reused,
@@ -468,10 +467,7 @@ class Engine:
         if started.reguard is not None and step.uses != "human":
             probe = look.probed.probe
             self._growth.carry(step_id, look.choice.artifact or probe.found or probe.newest)
-        effect = None
-        if step.effects == "external" and started.reguard is None:
-            key, beside = self._looker.effect_key(step, started), self._looker.open_beside(step)
-            effect = EffectStarted(step_id, started.attempt, key, beside)
+        effect = self._looker.effect(step, started)
         self._append(started)
         if effect is not None:
             self._append(effect)
