@@ -12,6 +12,7 @@ from holdfast.core.nodes import (
     status_of,
     times,
 )
+from holdfast.core.reasons import sentence
 from holdfast.core.state import PHASES, State
 from holdfast.formats.graph import STATUSES
 from holdfast.model.event import (
@@ -79,11 +80,26 @@ def test_steps_are_told_in_the_words_of_the_document() -> None:
 
 @pytest.mark.req("C9", "R80")
 def test_results_say_what_was_reused_and_which_dependency_failed() -> None:
-    state = folded(PLAN, [begun(), reused("a"), failed("b"), skipped(("c", "b"))])
-    assert result_of(state.steps[sid("a")]) == {"artifact": ref("content of a"), "reused": True}
-    assert result_of(state.steps[sid("c")]) == {"skipped_reason": "Dependency b failed"}
-    assert set(result_of(state.steps[sid("b")]) or {}) == {"error"}
-    assert result_of(state.steps[sid("d")]) is None
+    state = folded(PLAN, [begun(), reused("a"), failed("b"), skipped(("c", "b"), ("d", "c"))])
+    found = {name: result_of(state, sid(name)) for name in "abcde"}
+    said = {"skipped_reason": "Dependency b failed"}
+    assert found["a"] == {"artifact": ref("content of a"), "reused": True}
+    assert (found["c"], found["d"], found["e"]) == (said, said, None)
+    assert set(found["b"] or {}) == {"error"}
+
+
+@pytest.mark.req("R80")
+def test_who_was_skipped_for_another_reason_says_that_one() -> None:
+    skips = (
+        Skipped(sid("b"), "condition_unmet", sid("it rains")),
+        Skipped(sid("e"), "not_selected", sid("e")),
+    )
+    state = folded(PLAN, [begun(), StepsSkipped(skips)])
+    for name in "be":
+        found = result_of(state, sid(name))
+        reason = state.steps[sid(name)].reason
+        assert reason is not None
+        assert found == {"skipped_reason": sentence(reason)}
 
 
 @pytest.mark.req("R70")

@@ -14,8 +14,6 @@ from holdfast.core.views import (
     person_row,
     reason_json,
     run_json,
-    shown_phase,
-    skipped_words,
     spent_json,
     totals,
     usd,
@@ -35,11 +33,9 @@ from holdfast.model.event import (
     RunEnded,
     RunRested,
     RunStarted,
-    Skipped,
     StepFailed,
     StepHeld,
     StepsReused,
-    StepsSkipped,
 )
 from holdfast.model.line import ApprovalRequested, ReplanAnswered, StepAccepted, StepAmended
 from holdfast.model.plan import Limits, RunId
@@ -280,28 +276,6 @@ def test_where_a_step_comes_from() -> None:
     assert asked_for(state, sid("c"), {8: quiet}) == quiet
     assert asked_for(state, sid("c"), {7: quiet}) is None
     assert asked_for(state, sid("b"), {8: quiet}) is None
-
-
-@pytest.mark.req("R80")
-def test_who_was_skipped_names_the_step_that_failed_however_far_above() -> None:
-    state = state_of(
-        graph("a>b>c x>y z"),
-        StepFailed(sid("a"), Reason("command_failed")),
-        StepsSkipped(
-            (
-                Skipped(sid("b"), "dependency_failed", sid("a")),
-                Skipped(sid("c"), "dependency_skipped", sid("b")),
-                Skipped(sid("x"), "condition_unmet", sid("it does not rain")),
-                Skipped(sid("y"), "condition_above", sid("x")),
-                Skipped(sid("z"), "not_selected", sid("z")),
-            )
-        ),
-    )
-    words = {name: skipped_words(state, sid(name)) for name in "abcxyz"}
-    said = "Dependency a failed"
-    assert words == {**dict.fromkeys("axyz", ""), "b": said, "c": said}
-    assert shown_phase(state, sid("b")) == "skipped"
-    assert shown_phase(state, sid("a")) == "failed"
 
 
 @pytest.mark.parametrize(

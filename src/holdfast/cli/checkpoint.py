@@ -78,13 +78,13 @@ def facts_of(where: Place, given: str) -> tuple[Plan, dict[StepId, Facts], str]:
 def _facts(store: Store, state: State) -> dict[StepId, Facts]:
     when = times(store.read(f"run:{state.run}"))
     found = {}
-    for step_id, step in state.steps.items():
+    for step_id in state.steps:
         at = when.get(step_id)
         found[step_id] = Facts(
             status_of(state, step_id),
             iso(at.started) if at and at.started else None,
             iso(at.ended) if at and at.ended else None,
-            result_of(step),
+            result_of(state, step_id),
         )
     return found
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from holdfast.core.moves import BY_CONDITION
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
 from holdfast.model.digest import Json
@@ -31,6 +30,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.plan import StepId
 
+_BY_FAILURE = frozenset({"dependency_failed", "dependency_skipped"})  # these name a step above
 STATUS = {
     "pending": "pending",
     "running": "running",
@@ -79,19 +79,28 @@ def status_of(state: State, step_id: StepId) -> str:
     return STATUS[phase]
 
 
-def result_of(step: StepState) -> dict[str, Json] | None:
+def result_of(state: State, step_id: StepId) -> dict[str, Json] | None:
     """What came of a step; nothing while it is not settled."""
+    step = state.steps[step_id]
     if step.phase in {"done", "reused"}:
         more: dict[str, Json] = {"reused": True} if step.phase == "reused" else {}
         return {"artifact": step.digest, **more}
     if step.phase == "failed":
         return {"error": sentence(step.reason) if step.reason else ""}
     if step.phase == "skipped":
-        if step.reason is not None and step.reason.code in BY_CONDITION:
-            return {"skipped_reason": sentence(step.reason)}
-        above = step.reason.because[0] if step.reason and step.reason.because else ""
-        return {"skipped_reason": f"Dependency {above} failed"}
+        return {"skipped_reason": _skipped(state, step)}
     return None
+
+
+def _skipped(state: State, step: StepState) -> str:
+    """Why a step was skipped: it names the step that failed, however far above."""
+    here = step
+    while here.phase == "skipped" and here.reason is not None and here.reason.code in _BY_FAILURE:
+        above = StepId(here.reason.because[0])
+        here = state.steps[above]
+        if here.phase == "failed":
+            return f"Dependency {above} failed"
+    return sentence(step.reason) if step.reason is not None else ""
 
 
 def completed_batches(state: State) -> list[int]:

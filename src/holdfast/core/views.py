@@ -30,7 +30,6 @@ from holdfast.model.line import ApprovalRequested, ReplanAnswered, StepAccepted,
 from holdfast.model.plan import RunId, StepId
 
 RUN_SCHEMA = "holdfast.run/1"
-_BY_FAILURE = frozenset({"dependency_failed", "dependency_skipped"})  # these name a step above
 AdditionState = Literal["open", "added", "refused", "dropped"]
 
 
@@ -135,20 +134,6 @@ def run_json(
         "forked": {"run": state.forked, "step": state.forked_at} if state.forked else None,
         "totals": totals(state, now, saved),
     }
-
-
-def skipped_words(state: State, step_id: StepId) -> str:
-    """Why a step was skipped, in the words of the graph document: it names the step that failed.
-
-    '' if it was not skipped, or not because of a failure.
-    """
-    here = state.steps[step_id]
-    while here.phase == "skipped" and here.reason is not None and here.reason.code in _BY_FAILURE:
-        above = StepId(here.reason.because[0])
-        here = state.steps[above]
-        if here.phase == "failed":
-            return f"Dependency {above} failed"
-    return ""
 
 
 def _replan_json(state: State) -> Json:
