@@ -10,7 +10,7 @@ import pytest
 from holdfast.engine.audit import audit
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.errors import FencedError, HeldError
-from holdfast.model.event import Options
+from holdfast.model.event import EffectStarted, Options
 from holdfast.model.plan import Guard, Plan, RunId, StepId
 from holdfast.store.sqlite import SqliteStore
 from tests.laws.harness import LINE, amend
@@ -323,3 +323,40 @@ def test_a_run_that_is_held_for_the_effect_of_another_one_does_not_hold_that_one
 
     sim = played(place, scene, apart=False, seed=seed)
     assert statuses(sim) == ["failed", "waiting"]
+
+
+@pytest.mark.req("I17", "D16")
+@pytest.mark.parametrize("idempotent", [False, True])
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_an_effect_that_an_earlier_run_left_open_later_is_not_repeated_by_the_next_one(
+    place: Path, seed: int, *, idempotent: bool
+) -> None:
+    """The run that joined has done with its own effect; the one that it joined is resumed, and dies."""
+    once = replace(
+        step("y", skill=0, least=9), effects="external", retries=0, idempotent=idempotent
+    )
+    keys: list[str] = []
+
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.stays = False
+        start(sim, plan(once))
+        until(sim, person, lambda: sim.watch.executed[once.id] > 0)
+        beside = start(sim, plan(once), joined=True)
+        until(sim, person, lambda: beside.engine is not None)
+        until(sim, person, lambda: not sim.live())
+        assert statuses(sim) == ["failed", "failed"]
+        before = sim.watch.executed[once.id]
+        again = resume(sim)
+        until(sim, person, lambda: sim.watch.executed[once.id] > before)
+        sim.machine.kill([again.process], "in the middle")
+        start(sim, plan(once))
+        until(sim, person, lambda: not sim.live())
+        assert sim.watch.executed[once.id] == before + 1 + idempotent
+        for run in sim.watch.books:
+            found = [one.event for one in sim.store.read(f"run:{run}")]
+            keys.extend(event.key for event in found if isinstance(event, EffectStarted))
+
+    sim = played(place, scene, apart=False, seed=seed)
+    assert statuses(sim)[2] == ("failed" if idempotent else "waiting")
+    if idempotent:
+        assert keys[-1] == keys[-3], "the same effect has the same key"

@@ -45,6 +45,11 @@ def made_none(state: State, step_id: StepId) -> bool:
     return held and here.effect is None and here.parked is None
 
 
+def effect_name(state: State, step_id: StepId) -> str:
+    """The attempt that acted last, as other runs name it."""
+    return f"{state.run}.{step_id}.{state.steps[step_id].attempts}"
+
+
 def is_in_hand(state: State, step_id: StepId) -> bool:
     """Whether an effect is under way, or made and not accepted yet: who drives the run says how it ends."""
     here = state.steps.get(step_id)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
-from holdfast.core.effects import is_cut_off, is_open, made_none
+from holdfast.core.effects import effect_name, is_cut_off, is_open, made_none
 from holdfast.core.moves import LOST
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.produced import lacking
@@ -211,9 +211,8 @@ class Looker:
         key = digest_json({"run": run, "step": started.step, "attempt": started.attempt})
         if before.effect and (before.config_ref == started.config_ref or not _failed(before)):
             key = before.effect
-        beside = [] if step.idempotent else self._effects_of(step.id)
-        found = tuple(attempt for _, attempt, is_left in beside if is_left)
-        return EffectStarted(step.id, started.attempt, key, found)
+        beside = [attempt for _, attempt, is_left in self._effects_of(step.id) if is_left]
+        return EffectStarted(step.id, started.attempt, key, tuple(beside))
 
     def is_held(self, step: Step, look: Look) -> bool:
         """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect.
@@ -268,7 +267,7 @@ class Looker:
                 continue
             left = is_cut_off(other, step_id) or is_open(other, step_id)
             if left is not None:
-                yield run, f"{run}.{step_id}.{other.steps[step_id].attempts}", left
+                yield run, effect_name(other, step_id), left
 
     def _given(self, step: Step) -> Artifact | None:
         """What a person gave in the place of an effect that nobody confirmed: it stands, whatever its key."""

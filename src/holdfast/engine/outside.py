@@ -23,10 +23,23 @@ _GIVEN = frozenset({"step_amended", "step_accepted"})
 
 
 class Spot(NamedTuple):
-    """An event of a run."""
+    """An event of a run; one that started an effect has the name of its attempt."""
 
     run: str
     seq: int
+    name: str = ""
+
+
+@dataclass
+class Ran:
+    """What a run says of effects: those that were open when it began, and what it did itself."""
+
+    previous: str = ""
+    joined: bool = False
+    came: dict[str, Spot] = field(default_factory=dict)
+    left: dict[str, Spot] = field(default_factory=dict)  # its own that are open, by step
+    acted: set[str] = field(default_factory=set)  # steps
+    knew: dict[str, set[str]] = field(default_factory=dict)  # attempts beside that were open then
 
 
 @dataclass
@@ -41,14 +54,14 @@ class Told:
 def repeated(store: Store, rows: Sequence[RunRow]) -> Iterator[str]:
     """Effects that were started again although nobody knew how they had ended, and nobody asked."""
     told: dict[str, Told] = {}
-    left: dict[str, dict[str, Spot]] = {}  # by run the effects that are open at its end
+    before: dict[str, Ran] = {}
     for row in rows:
         if row.imported:
             continue
         journal = line_journal(row.project, row.line)
         if journal not in told:
             told[journal] = _heard(store, journal)
-        yield from _of_run(store, row.run, told[journal], left)
+        yield from _of_run(store, row.run, told[journal], before)
 
 
 def _heard(store: Store, journal: str) -> Told:
@@ -71,17 +84,18 @@ def _heard(store: Store, journal: str) -> Told:
     return told
 
 
-def _of_run(store: Store, run: str, told: Told, left: dict[str, dict[str, Spot]]) -> Iterator[str]:
+def _of_run(store: Store, run: str, told: Told, before: dict[str, Ran]) -> Iterator[str]:
     once: set[str] = set()
-    opened: dict[str, Spot] = {}
     asked: set[str] = set()
+    here = before[run] = Ran()
     for row in store.raw(f"run:{run}"):
         body = json.loads(row.body)
         if row.kind == "run_started":
             once = _done_once(store, body["plan"])
-            opened = dict(left.get(body.get("previous") or "", {}))
             options = body.get("options") or {}
             asked = {*options.get("force_steps", ()), *options.get("resample", ())}
+            here.previous, here.joined = body.get("previous") or "", bool(options.get("joined"))
+            here.came = _came(here, before)
         elif row.kind == "plan_extended":
             once |= _done_once(store, body["plan"])
         elif row.kind == "steps_reset":
@@ -89,18 +103,42 @@ def _of_run(store: Store, run: str, told: Told, left: dict[str, dict[str, Spot]]
         elif row.kind == "effect_started" and body["step"] in once:
             step, attempt = body["step"], body["attempt"]
             may = step in asked or step in told.words or (run, step, attempt) in told.repeats
-            before = opened.get(step)
-            if before is not None and not may and not _is_given(told, step, before):
+            then = here.left.get(step) or (None if step in here.acted else here.came.get(step))
+            if then is not None and not may and not _is_given(told, step, then):
                 yield (
                     f"run '{run}': event {row.seq}: the effect of step '{step}' was started in run"
-                    f" '{before.run}', never confirmed, and is repeated without a person's word"
+                    f" '{then.run}', never confirmed, and is repeated without a person's word"
                 )
-            opened[step] = Spot(run, row.seq)
+            here.left[step] = Spot(run, row.seq, f"{run}.{step}.{attempt}")
+            here.acted.add(step)
+            here.knew[step] = {*body.get("beside", ())}
         elif row.kind in _MADE or (
             row.kind == "attempt_failed" and body["code"] == "command_failed"
         ):
-            opened.pop(body["step"], None)
-    left[run] = opened
+            here.left.pop(body["step"], None)
+            here.acted.add(body["step"])
+
+
+def _came(here: Ran, before: Mapping[str, Ran]) -> dict[str, Spot]:
+    """The effects that are open when a run begins.
+
+    Runs that share a line act in an order that no journal tells. So one that joined answers only for what
+    was open before all of them and that none of them touched. Whoever begins alone finds open what one of
+    them left and no other one knew of when it acted.
+    """
+    shared: list[Ran] = []
+    one = before.get(here.previous)
+    while one is not None:
+        shared.append(one)
+        one = before.get(one.previous) if one.joined else None
+    acted = {step for ran in shared for step in ran.acted}
+    came = dict(shared[-1].came) if shared else {}
+    found = {step: spot for step, spot in came.items() if step not in acted}
+    if here.joined:
+        return found
+    left = [pair for ran in reversed(shared) for pair in ran.left.items()]
+    known = {name for ran in shared for names in ran.knew.values() for name in names}
+    return found | {step: spot for step, spot in left if spot.name not in known}
 
 
 def _is_given(told: Told, step: str, before: Spot) -> bool:

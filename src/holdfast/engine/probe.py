@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
-from holdfast.core.effects import is_given, is_open
+from holdfast.core.effects import effect_name, is_given, is_open, made_none
 from holdfast.core.fold import apply
 from holdfast.core.history import results
 from holdfast.core.refs import (
@@ -392,13 +392,10 @@ class Prober:
 
     def unconfirmed(self, step: StepId, previous: RunId | None) -> StepState | None:
         """How the last run that tried a step left it, if an effect was started there and not confirmed."""
-        while previous is not None and (past := self.now(previous)) is not None:
+        for past, _ in _telling(self.now, step, previous):
             then = past.steps.get(step)
             if then is not None and then.effect is not None:
                 return then
-            if then is not None and is_open(past, step) is False:
-                return None
-            previous = past.previous
         return None
 
     def was_completed(self, run: RunId) -> bool:
@@ -434,18 +431,40 @@ def open_since(
     """
     since: dict[RunId, int] = {}
     stood: Upstream | None = None  # what a person gave, perhaps after the effect
-    while run is not None and (found := past(run)) is not None:
-        left = is_open(found, step)
-        if left is not None:
-            if not left or (stood and not _stood_before(past, step, found.previous, stood)):
+    for found, left in _telling(past, step, run):
+        if left:
+            if stood and not _stood_before(past, step, found.previous, stood):
                 return None
             then = found.steps[step]
-            return {**since, run: then.effect_at or then.held_at}
-        if stood is None and step in found.steps and is_given(found, step):
-            stood = _stands(found, step)
-        since[run] = 0
-        run = found.previous
+            return {**since, found.run: then.effect_at or then.held_at}
+        if left is None:
+            if stood is None and step in found.steps and is_given(found, step):
+                stood = _stands(found, step)
+            since[found.run] = 0
     return None
+
+
+def _telling(
+    past: Callable[[RunId], State | None], step: StepId, run: RunId | None
+) -> Iterator[tuple[State, bool | None]]:
+    """The runs that say where the effect of a step stands, newest first, as `is_open` has it.
+
+    A run that ended its own says it of all before it, but not of one that shared the line with it: there it
+    may have been tried later. What was open when it acted itself is named in its journal.
+    """
+    settled, known = False, frozenset[str]()
+    while run is not None and (found := past(run)) is not None:
+        left = is_open(found, step)
+        if left is False:
+            settled, known = True, known.union(found.steps[step].beside)
+            yield found, left
+        elif not settled or (
+            left and effect_name(found, step) not in known and not made_none(found, step)
+        ):
+            yield found, left
+        if settled and not found.options.joined:
+            return
+        run = found.previous
 
 
 def _stands(state: State, step: StepId) -> Upstream | None:
