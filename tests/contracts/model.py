@@ -98,9 +98,7 @@ class Model:
         for append in batch.appends:
             run = RunId(append.journal.removeprefix("run:"))
             if append.journal.startswith("run:") and append.events:
-                if run not in self.runs:
-                    found.add("UsageError")
-                elif self.runs[run].fence != append.fence:
+                if run not in self.runs or self.runs[run].fence != append.fence:
                     found.add("FencedError")
             if append.expected != self.last(append.journal):
                 found.add("ConflictError")

@@ -330,6 +330,16 @@ class TestRuns:
         assert store.last("run:r-1") == 2
         assert [row.fence for row in store.runs()] == [new]
 
+    @pytest.mark.req("D14")
+    def test_whoever_lost_a_run_that_was_removed_since_is_told_so(self, store: Store) -> None:
+        old = started(store)
+        store.take_run(RUN)
+        store.remove_run(RUN, Batch())
+        with pytest.raises(FencedError, match="run 'r-1' was taken over, ended and removed"):
+            store.commit(Batch(appends=[Append("run:r-1", 1, [(1, RunResumed("old"))], old)]))
+        assert list(store.runs()) == []
+        assert store.last("run:r-1") == 0
+
     def test_a_run_journal_is_never_written_without_a_fence(self, store: Store) -> None:
         started(store)
         with pytest.raises(FencedError):
@@ -338,7 +348,7 @@ class TestRuns:
     def test_a_run_that_is_not_there_cannot_be_written_or_taken(self, store: Store) -> None:
         with pytest.raises(UsageError, match="no run 'r-9'"):
             store.take_run(RunId("r-9"))
-        with pytest.raises(UsageError, match="no run 'r-9'"):
+        with pytest.raises(FencedError, match="'r-9'"):  # whoever has a fence had a run
             store.commit(Batch(appends=[Append("run:r-9", 0, [(1, RunResumed("e"))], 1)]))
 
 

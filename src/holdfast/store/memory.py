@@ -99,8 +99,8 @@ class MemoryStore:
         ends: dict[str, int] = {}
         for append in batch.appends:
             if append.events and append.journal.startswith(RUN):
-                run = self._run(RunId(append.journal.removeprefix(RUN)))
-                check_fence(run.run, run.fence, append)
+                run = RunId(append.journal.removeprefix(RUN))
+                check_fence(run, self._runs[run].fence if run in self._runs else None, append)
             last = ends.get(append.journal, self.last(append.journal))
             check_end(append, last)
             ends[append.journal] = last + len(append.events)

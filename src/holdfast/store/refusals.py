@@ -23,8 +23,10 @@ def begun_meanwhile(append: Append) -> ConflictError:
     return ConflictError(f"journal '{append.journal}' was begun by another process meanwhile")
 
 
-def check_fence(run: str, fence: int, append: Append) -> None:
-    """FencedError unless the writer holds the run."""
+def check_fence(run: str, fence: int | None, append: Append) -> None:
+    """FencedError unless the writer holds the run; one that is gone was taken over and removed."""
+    if fence is None:
+        raise FencedError(f"run '{run}' was taken over, ended and removed")
     if fence != append.fence:
         raise FencedError(f"run '{run}' was taken over: its fence is {fence}, not {append.fence}")
 

@@ -207,9 +207,7 @@ class RelationalStore:
             run = name.removeprefix(RUN)
             query = f"SELECT fence FROM run WHERE id = ?{self._database.lock}"
             fence = cursor.execute(query, (run,)).fetchone()
-            if fence is None:
-                raise no_run(run)
-            check_fence(run, cast("int", fence[0]), append)
+            check_fence(run, cast("int", fence[0]) if fence is not None else None, append)
         query = f"SELECT id, last, hash FROM journal WHERE name = ?{self._database.lock}"
         head = cursor.execute(query, (name,)).fetchone()
         journal, seq, chain = cast("tuple[int, int, bytes]", head or (0, 0, first_hash(name)))
