@@ -96,9 +96,9 @@ class Model:
         """Everything that is wrong with a batch: it is refused for one of these, or not at all."""
         found: set[str] = set()
         for append in batch.appends:
-            run = RunId(append.journal.removeprefix("run:"))
             if append.journal.startswith("run:") and append.events:
-                if run not in self.runs or self.runs[run].fence != append.fence:
+                run = self.runs.get(RunId(append.journal.removeprefix("run:")))
+                if run is None or run.fence != append.fence:
                     found.add("FencedError")
             if append.expected != self.last(append.journal):
                 found.add("ConflictError")
