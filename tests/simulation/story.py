@@ -282,6 +282,7 @@ class Person:
         self._wait()
         over = [sim.watch.books[row.run].status == "superseded" for row in self._mine()]
         if all(over):  # also if there is none
+            self.key = ""  # under it there is a run already, and it is over
             self._start(joined=False)
             self._wait()
         for run in self._open():
