@@ -321,15 +321,15 @@ class Project:
         return apsw.Connection(str(self.store / "state.db"))
 
 
-def finish(process: Running) -> Answer:
+def finish(process: Running, within: float = DEADLINE) -> Answer:
     """Wait for a command that was started."""
-    out, err = process.communicate(timeout=DEADLINE)
+    out, err = process.communicate(timeout=within)
     return Answer(process.wait(), out.decode(), err.decode())
 
 
-def finish_run(process: Running) -> Run:
+def finish_run(process: Running, within: float = DEADLINE) -> Run:
     """Wait for a `run --json` that was started."""
-    answer = finish(process)
+    answer = finish(process, within)
     assert answer.out, answer.err
     data = answer.json
     assert "error" not in data, answer.err

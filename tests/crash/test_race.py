@@ -16,6 +16,7 @@ from tests.crash.report import Report
 from tests.postgres import Server, new_schema
 
 ROOT = Path(__file__).parents[2]
+PATIENCE = 900.0  # seconds: 32 engines on two cores
 
 
 def raced(place: str, processes: int, errands: int) -> dict[str, float]:
@@ -66,7 +67,8 @@ def engines_race(place: str, folder: Path, engines: int, steps: int) -> Report:
         line = body.format(log=machine.log)
         machine.plan({f"s{n}": {"shell": line} for n in range(steps)}, project="shop")
         words = ("run", "--json", "--join", "-j", "1", "--poll", "0.1", "--beat", "1")
-        runs = [finish_run(one) for one in [machine.start(*words) for _ in range(engines)]]
+        started = [machine.start(*words) for _ in range(engines)]
+        runs = [finish_run(one, PATIENCE) for one in started]
         ran = collections.Counter(machine.log.read_text().split())
         done = [sum(state == "done" for state in run.states.values()) for run in runs]
         report.tried, report.fired, report.work = steps, engines, sum(done)
