@@ -40,8 +40,7 @@ class Ready:
                 f"'{file}' runs its plan while it is imported",
                 hint='put that under: if __name__ == "__main__":',
             )
-        digest = plan_digest(self.plan)
-        if self.foreign and trust != digest:
+        if self.foreign and trust != (digest := plan_digest(self.plan)):
             raise UsageError(
                 f"'{self.plan.name}' comes from a foreign file and nobody approved it",
                 hint=f"trust={digest!r}",

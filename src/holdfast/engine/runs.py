@@ -61,7 +61,7 @@ def start_run(
     """
     graph = graph_of(plan)
     _check_join(plan, options)
-    _check_plan(world, plan)
+    content = _plan_content(world, plan)
     check_worktrees(plan, world.root)
     hold = Hold(world, plan.project, line)
     hold.take(join=options.joined)
@@ -75,7 +75,7 @@ def start_run(
         previous = supersede(world, plan.project, line, but=doubted)
         run = RunId(f"r-{world.new_id()}")
         hold.announce(run)  # before the run exists: nobody may end it
-        begun, fence = _open(world, plan, line, options, run, key, previous, answers)
+        begun, fence = _open(world, plan, content, line, options, run, key, previous, answers)
         if doubted is not None:
             _tidy(world, doubted)
         survey = Survey(world.root, world.store, world.executor, plan, world.ignores)
@@ -89,14 +89,15 @@ def start_run(
         raise
 
 
-def _check_plan(world: World, plan: Plan) -> None:
-    """UsageError if the plan cannot be stored."""
-    secrets = world.hidden()
-    if secrets and holds([plan_bytes(plan)], secrets):
+def _plan_content(world: World, plan: Plan) -> bytes:
+    """The plan as a run keeps it; UsageError if it cannot be stored."""
+    content, secrets = plan_bytes(plan), world.hidden()
+    if secrets and holds([content], secrets):
         raise UsageError(
             "the plan holds the value of a secret or of a key, and plans are stored as they are",
             hint="name its variable in 'secrets' of the step that needs it",
         )
+    return content
 
 
 def resume_run(
@@ -133,6 +134,7 @@ def resume_run(
 def _open(
     world: World,
     plan: Plan,
+    content: bytes,
     line: str,
     options: Options,
     run: RunId,
@@ -144,8 +146,7 @@ def _open(
 
     In the same one the run ends whose doubts it `answers`: at no moment there is neither of the two.
     """
-    digest = world.store.put(plan_bytes(plan))
-    ref = world.store.put(structure(plan))
+    digest, ref = world.store.put(content), world.store.put(structure(plan))
     start = RunStarted(
         run=run,
         line=line,
