@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -28,7 +29,7 @@ from holdfast.generators.contract import collect
 from holdfast.generators.identity import shell_identity
 from holdfast.model.event import Options, StepsReused
 from holdfast.model.line import RunOpened
-from holdfast.model.plan import Input, Need, Plan, Step, StepId
+from holdfast.model.plan import PARTS, Input, Limits, Need, Plan, Step, StepId
 from holdfast.ports import Candidate, Executor, Job
 from holdfast.store.memory import MemoryStore
 from holdfast.testing import FakeClock, ScriptedExecutor
@@ -40,6 +41,7 @@ from tests.laws.script import scripted
 
 slow = list(HealthCheck)
 PLAIN = Options()
+NEEDS = (Need(StepId("a")),)
 
 
 def repeated(bed: Bed, stage: Stage, executor: Executor) -> Repeated | None:
@@ -158,6 +160,25 @@ def test_another_plan_an_amendment_or_a_failure_is_looked_at(root: str) -> None:
 
 
 @pytest.mark.req("R54")
+def test_a_plan_that_differs_in_any_part_is_another_one(root: str) -> None:
+    """The journal of a run names the plan that was asked for, also if every step decides as before."""
+    both = Plan(LINE, {StepId("a"): step("a"), StepId("b"): replace(step("b"), needs=NEEDS)})
+    parts: list[dict[str, Any]] = [
+        *({part: {"other": 1}} for part in PARTS),
+        *({"goal": "other"}, {"description": "other"}, {"limits": Limits(parallel=1)}),
+    ]
+    needs: list[dict[str, Any]] = [{"type": "sequence"}, {"key": "x"}, {"approver": "me"}]
+    other = [replace(both, **part) for part in parts]
+    for need in (*needs, {"optional": True}):
+        after = replace(both.steps[StepId("b")], needs=(replace(NEEDS[0], **need),))
+        other.append(replace(both, steps={**both.steps, StepId("b"): after}))
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        bed = Bed(MemoryStore(), place)
+        assert [either(bed, Stage(both))[1] for _ in range(3)] == [False, False, True]
+        for changed in other:
+            assert repeated(bed, Stage(changed), scripted({})) is None, changed
+
+
 def test_a_result_that_grew_too_old_is_looked_at(root: str) -> None:
     with tempfile.TemporaryDirectory(dir=root) as place:
         bed = Bed(MemoryStore(), place)

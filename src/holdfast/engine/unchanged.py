@@ -44,7 +44,7 @@ from holdfast.model.digest import Digest, Json, canonical, digest_bytes, digest_
 from holdfast.model.event import Options
 from holdfast.model.items import base_of
 from holdfast.model.line import RunOpened
-from holdfast.model.plan import Need, Plan, RunId, Step, plan_digest
+from holdfast.model.plan import PARTS, Need, Plan, RunId, Step, plan_digest
 from holdfast.model.version import VERSION
 from holdfast.process.room import shell_words
 
@@ -201,7 +201,8 @@ def _content_of(plan: Plan) -> Digest:
     total = hashlib.sha256()
     head = (plan.name, plan.goal, plan.description, plan.project, repr(plan.limits))
     try:
-        total.update(marshal.dumps((head, dict(plan.params)), _PLAIN))
+        parts = tuple(dict(getattr(plan, key)) for key in PARTS)
+        total.update(marshal.dumps((head, parts), _PLAIN))
         for step in plan.steps.values():
             needs = tuple(map(_need_parts, step.needs))
             others = repr((step.inputs, step.guards)) if step.inputs or step.guards else ""
@@ -215,7 +216,7 @@ def _content_of(plan: Plan) -> Digest:
 
 _PLAIN = 0  # the form of `marshal` in which equal values have equal bytes
 _OTHERS = {"needs", "inputs", "guards", "template"}
-_need_parts: Callable[[Need], tuple[str, ...]] = attrgetter("step", "type", "key")
+_need_parts: Callable[[Need], tuple[Json, ...]] = attrgetter(*(item.name for item in fields(Need)))
 _step_parts: Callable[[Step], tuple[Json, ...]] = attrgetter(
     *(item.name for item in fields(Step) if item.name not in _OTHERS)
 )

@@ -23,7 +23,7 @@ ANY_ID = re.compile(rf"{_ID}(?:\[[A-Za-z0-9_.\-@+=,~%]+\])?\Z")  # of items too
 LONGEST_ID = 200  # characters of the id of an item
 PLAN_SCHEMA = "holdfast.plan/1"
 FRAGMENT_SCHEMA = "holdfast.fragment/1"
-_PARTS = ("params", "origin", "voices", "contracts", "premises")  # of a plan; left out if empty
+PARTS = ("params", "origin", "voices", "contracts", "premises")  # of a plan; left out if empty
 WORK = "work"  # what a cycle of a ticket uses
 CLI_AGENT = "cli-agent"  # what a step uses that a coding agent of the command line does
 MODEL_USES = frozenset({"llm", "agent", WORK})
@@ -350,7 +350,7 @@ def plan_bytes(plan: Plan) -> bytes:
         "project": plan.project,
         "limits": limits_json(plan.limits),
     }
-    for key in _PARTS:
+    for key in PARTS:
         if part := getattr(plan, key):
             head[key] = part
     return encoded(f'{spelled(head)[:-1]},"steps":{{{steps}}}}}')
@@ -399,7 +399,7 @@ def plan_from_json(data: Mapping[str, Json]) -> Plan:
         project=str(data["project"]),
         limits=Limits(**_numbers(limits)),  # type: ignore[arg-type]  # keys come from _LIMITS
         steps={StepId(key): _step_from(StepId(key), value) for key, value in steps.items()},
-        **{key: _numbers(cast("Mapping[str, Json]", data.get(key, {}))) for key in _PARTS},
+        **{key: _numbers(cast("Mapping[str, Json]", data.get(key, {}))) for key in PARTS},
     )
 
 
