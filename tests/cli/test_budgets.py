@@ -126,6 +126,22 @@ def test_the_budget_of_a_day_holds_over_all_runs_of_the_store(project: Project) 
         assert len(shop.asked) == 4
 
 
+@pytest.mark.req("R165", "R187")
+@pytest.mark.parametrize("budget", ["day", "project"])
+def test_what_a_run_cost_counts_after_it_is_collected(project: Project, budget: str) -> None:
+    with market(project, lambda _: ANSWER) as shop:
+        shop.configure(budgets={budget: 0.0015})
+        project.plan({"a": asking("say a"), "b": asking("say b")})
+        assert project.run("--yes").code == 0
+        project.plan({"a": {"shell": "echo 1"}, "b": {"shell": "echo 2"}})
+        assert project.run().code == 0
+        assert len(project.ok("gc", "--keep", "0s", "--yes", "--json").json["removed"]) == 1
+        project.plan({"a": asking("say c"), "b": asking("say d")})
+        assert project.run("--yes", "-j", "1").code == 5
+        assert len(shop.asked) == 3
+        assert project.ok("cost", "--json").json["budgets"][budget]["spent_usd"] == 0.0015
+
+
 @pytest.mark.req("R165")
 def test_a_project_can_only_lower_its_budget(project: Project) -> None:
     with market(project, lambda _: ANSWER) as shop:

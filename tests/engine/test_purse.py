@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.engine.lines import line_journal
+from holdfast.engine.outlays import paid_by
 from holdfast.engine.purse import Purse, Room
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
@@ -18,6 +20,7 @@ from holdfast.model.event import (
     Recorded,
     RunStarted,
 )
+from holdfast.model.line import RunCollected
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, Store
 from holdfast.store.host import budget_lock
@@ -71,6 +74,23 @@ def test_a_project_counts_for_ever_and_only_its_own() -> None:
     assert left(purse(store, None, 1000), "r-3") == 900
     assert left(purse(store, 920, 1000), "r-3") == 885
     assert left(purse(store, None, None), "r-3") is None
+
+
+@pytest.mark.req("R187")
+def test_a_run_that_was_collected_counts_when_it_paid() -> None:
+    store, quarter = MemoryStore(), 15 * 60 * 1000
+    paid(store, "r-1", (quarter - 1, 70), (quarter, 30), (quarter + 1, 2), (quarter * 9, None))
+    before = paid_by(store, RunId("r-1"))
+    assert before == ((0, 70), (quarter, 32), (quarter * 9, 100))
+    since = [0, quarter, quarter * 9, quarter * 10]
+    collected = RunCollected(RunId("r-1"), 1, *store.end("run:r-1"), "me", before)
+    line = Append(line_journal("shop", "main"), 0, [(quarter * 9, collected)])
+    store.remove_run(RunId("r-1"), Batch([line]))
+    left_by = [1000 - 202, 1000 - 132, 1000 - 100, 1000]
+    for moment, most in zip(since, left_by, strict=True):
+        found = Purse(store, "shop", 1000, None, lambda moment=moment: moment)  # type: ignore[misc]
+        assert left(found, "r-2") == most
+    assert left(purse(store, None, 1000), "r-2") == 1000 - 202
 
 
 def test_a_call_under_way_counts_with_all_that_it_reserved() -> None:

@@ -27,11 +27,16 @@ from holdfast.model.event import (
     StepsReused,
     StepsTaken,
 )
+from holdfast.model.line import PaidThen, RunCollected
 from holdfast.model.plan import RunId, StepId
 
+_QUARTER = 15 * 60 * 1000  # ms
 Short = Literal["cost", "tokens", "day budget", "project budget"]  # what leaves a run no more calls
 Fate = Literal["open", "answered", "used", "rejected", "interrupted", "failed"]
-CALLS: Final[tuple[type[Event], ...]] = (CallStarted, CallAnswered, CallFailed, AttemptLost)
+CALLS: Final[tuple[type[Event], ...]] = (
+    *(CallStarted, CallAnswered, CallFailed, AttemptLost),
+    RunCollected,  # what a run paid that is gone
+)
 KINDS: Final[tuple[type[Event], ...]] = (
     *CALLS,
     AttemptAccepted,
@@ -251,6 +256,8 @@ class Tally:
             case AttemptLost(unsent=unsent):
                 for key in [k for k in self._open if k[:2] == (event.step, event.attempt)]:
                     self._close(key, 0 if key[2] in unsent else self._open[key], at)
+            case RunCollected(paid=paid):
+                self.spent += sum(then.cost for then in paid if then.at >= self.since)
             case _:
                 pass
 
@@ -258,6 +265,16 @@ class Tally:
         self.spent -= self._open.pop(key, 0)
         if at >= self.since:
             self.spent += cost
+
+
+def paid_then(calls: Iterable[Outlay]) -> tuple[PaidThen, ...]:
+    """What calls cost, by quarters of an hour: a day begins with one, wherever it does."""
+    found: dict[int, int] = {}
+    for call in calls:
+        if call.cost:
+            at = call.at - call.at % _QUARTER
+            found[at] = found.get(at, 0) + call.cost
+    return tuple(PaidThen(at, cost) for at, cost in sorted(found.items()))
 
 
 @dataclass(slots=True)

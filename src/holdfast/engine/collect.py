@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import NamedTuple
 
 from holdfast.engine.lines import line_journal
+from holdfast.engine.outlays import paid_by
 from holdfast.engine.pins import Pin, pins
 from holdfast.engine.written import Wrote, written_in
 from holdfast.errors import ConflictError
@@ -493,11 +494,11 @@ def hold_lines(
 
 
 def remove(store: Store, told: Told, by: str, clock: Callable[[], int]) -> None:
-    """Remove one run; the line's journal keeps how its own journal ended."""
+    """Remove one run; the line's journal keeps how its own journal ended, and what it counts in budgets."""
     row = told.row
     journal = line_journal(row.project, row.line)
     last, chain = store.end(f"run:{row.run}")
-    event = RunCollected(row.run, row.number, last, chain, by)
+    event = RunCollected(row.run, row.number, last, chain, by, paid_by(store, row.run))
     while True:
         expected = store.last(journal)
         try:

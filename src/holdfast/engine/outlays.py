@@ -19,7 +19,17 @@ from holdfast.core.estimate import (
     judges_of,
     looked_back,
 )
-from holdfast.core.outlay import CALLS, KINDS, Account, Made, Outlay, Saved, account_of
+from holdfast.core.outlay import (
+    CALLS,
+    KINDS,
+    Account,
+    Made,
+    Outlay,
+    Saved,
+    Tally,
+    account_of,
+    paid_then,
+)
 from holdfast.core.preview import Means
 from holdfast.core.reserve import LEAST_OUTPUT, USUAL_OUTPUT, Seen, input_bound
 from holdfast.core.state import State
@@ -30,6 +40,7 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.call import MICRO, Message, Request, Usage, request_bytes
 from holdfast.model.digest import Digest, canonical, digest_json
 from holdfast.model.items import base_of
+from holdfast.model.line import PaidThen
 from holdfast.model.plan import TURNS, Plan, RunId, Step, StepId
 from holdfast.model.telling import asked_schema
 from holdfast.ports import Store
@@ -55,8 +66,15 @@ def newest_runs(store: Store, project: str, line: str, most: int = MOST_RUNS) ->
 
 def spent_in(store: Store, journals: Iterable[str], since: int) -> int:
     """What the calls in these journals cost since a moment, open ones with what they may cost."""
-    found = account_of(store.told(journals, CALLS, since))
-    return sum(call.cost or 0 for call in found.calls)
+    found: dict[str, Tally] = {}
+    for journal, recorded in store.told(journals, CALLS, since):
+        found.setdefault(journal, Tally(since)).take(recorded)
+    return sum(tally.spent for tally in found.values())
+
+
+def paid_by(store: Store, run: RunId) -> tuple[PaidThen, ...]:
+    """What a run counts in budgets, also when it is gone."""
+    return paid_then(account_of(store.told([f"run:{run}"], CALLS)).calls)
 
 
 def paid_in(store: Store, project: str | None = None) -> list[str]:

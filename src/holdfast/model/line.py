@@ -344,9 +344,16 @@ class Unpinned:
     because: Digest | None = None
 
 
+class PaidThen(NamedTuple):
+    """What calls of models cost in micro-dollars within the quarter of an hour that began then."""
+
+    at: int
+    cost: int
+
+
 @fixed
 class RunCollected:
-    """An ended run was removed as a whole; what is left of it is how its journal ended.
+    """An ended run was removed as a whole; what is left of it is how its journal ended, and what it paid.
 
     `number` is its place in the order of runs, so that what came after it keeps its place.
     """
@@ -356,6 +363,7 @@ class RunCollected:
     last: int
     hash: Digest
     by: str
+    paid: tuple[PaidThen, ...] = ()
 
 
 class UpTo(NamedTuple):
