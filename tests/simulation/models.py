@@ -89,7 +89,8 @@ class SimulatedModel:
         provider, machine = self._provider, self._process.machine
         step, run = step_of(request), self._who.run
         asked = digest_bytes(request_bytes(request))
-        self._watch.money.sent(self._process, run, step, asked)
+        late = self._process.name in self._watch.excused
+        self._watch.money.sent(self._process, run, step, asked, late=late)
         mood = self._mood(step)
         if mood == "model_limited":
             raise CallError("too many", reason="rate_limited", again=True, after=3.0)

@@ -36,6 +36,7 @@ class Account:
     spent: int = 0
     by_step: Counter[StepId] = field(default_factory=Counter)
     under_way: dict[Key, CallStarted] = field(default_factory=dict)
+    begun: set[tuple[StepId, Digest]] = field(default_factory=set)
 
     @property
     def reserved(self) -> int:
@@ -100,6 +101,7 @@ class Money:
                 "paid", f"'{event.step}' of '{run}' asks for what was answered to {paid}"
             )
         account.under_way[event.step, event.attempt, event.call] = event
+        account.begun.add((event.step, event.request))
         total = account.spent + account.reserved
         if account.limit is not None and total > account.limit:
             self._machine.violated("money", f"'{run}' may cost {total}, not {account.limit}")
@@ -129,10 +131,17 @@ class Money:
 
     # --- beside the journal -----------------------------------------------------------------------
 
-    def sent(self, process: Process, run: RunId, step: StepId, request: Digest) -> None:
-        """A model is asked: that this call may be made is stored already."""
+    def sent(
+        self, process: Process, run: RunId, step: StepId, request: Digest, *, late: bool
+    ) -> None:
+        """A model is asked: that this call may be made is stored already.
+
+        Who stood still before it left, and was taken for dead, asks `late`: all that it had reserved counts.
+        """
         account = self.accounts.get(run, Account())
-        if not any(
+        if late and (step, request) in account.begun:
+            self._machine.fired["sent_late"] += 1
+        elif not any(
             (started.step, started.request) == (step, request)
             for started in account.under_way.values()
         ):

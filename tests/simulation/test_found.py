@@ -21,6 +21,7 @@ from tests.simulation.disk import Seat
 from tests.simulation.machine import Process
 from tests.simulation.planted import hearts_unheard
 from tests.simulation.play import LEASE, POLL, EngineProcess, Simulation
+from tests.simulation.seeds import play, shown
 
 Scene = Callable[[Simulation, Process], None]
 SEEDS = range(6)
@@ -360,3 +361,40 @@ def test_an_effect_that_an_earlier_run_left_open_later_is_not_repeated_by_the_ne
     assert statuses(sim)[2] == ("failed" if idempotent else "waiting")
     if idempotent:
         assert keys[-1] == keys[-3], "the same effect has the same key"
+
+
+@pytest.mark.req("I17", "D16")
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_who_wants_a_step_done_again_knows_nothing_of_what_others_leave_open_later(
+    place: Path, seed: int
+) -> None:
+    once = replace(step("y", skill=0, least=9), effects="external", retries=0)
+    wanted = Options(force_steps=(once.id,))
+
+    def forced(sim: Simulation, *, joined: bool) -> EngineProcess:
+        options = replace(wanted, joined=joined)
+        return sim.spawn(lambda world: start_run(world, plan(once), LINE, options), "run")
+
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.stays = False
+        first = forced(sim, joined=False)
+        until(sim, person, lambda: sim.watch.executed[once.id] > 0)
+        beside = forced(sim, joined=True)
+        until(sim, person, lambda: first.process.is_over)
+        until(sim, person, lambda: sim.watch.executed[once.id] > 1)
+        sim.machine.kill([beside.process], "in the middle")
+        resume(sim)
+        until(sim, person, lambda: not sim.live())
+        assert sim.watch.executed[once.id] == 2
+
+    sim = played(place, scene, apart=False, seed=seed)
+    assert statuses(sim) == ["waiting", "running"]
+
+
+@pytest.mark.req("R148", "I5", "I17")
+@pytest.mark.parametrize(
+    "seed", [30038, 30738, 30901, 42832, 43769, 52099, 52528, 53374, 54125, 54662]
+)
+def test_a_seed_that_found_something_finds_it_no_more(seed: int) -> None:
+    (result,) = play(range(seed, seed + 1))
+    assert not result.violations, shown(result)

@@ -232,7 +232,7 @@ class Looker:
             return False
         if self._prober.given(step.id, {state.run: 0}) is not None:
             return choice.action == "run"
-        if state.options.wants(step.id):
+        if state.options.wants(step.id) and not here.effect_at:
             return False
         if here.effect_at:
             known = is_open(state, step.id) is True

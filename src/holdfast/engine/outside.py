@@ -111,6 +111,7 @@ def _of_run(store: Store, run: str, told: Told, before: dict[str, Ran]) -> Itera
                 )
             here.left[step] = Spot(run, row.seq, f"{run}.{step}.{attempt}")
             here.acted.add(step)
+            asked.discard(step)  # who asked for it knew nothing of what it left
             here.knew[step] = {*body.get("beside", ())}
         elif row.kind in _MADE or (
             row.kind == "attempt_failed" and body["code"] == "command_failed"

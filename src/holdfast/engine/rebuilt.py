@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from holdfast.core.refs import Upstream, refs_of
@@ -205,8 +206,8 @@ def _origin(
     """Which row a reuse by content stood on.
 
     It is the newest whose own parts, with what the needs brought in this run, give both its input ref
-    and the config ref of the reuse. If there is none before, an engine that shared the line made it, in a
-    run that was begun later.
+    and the config ref of the reuse. If there is none before, it comes from a run of the shared line that was
+    begun later: an engine made it, or a person gave it after that run began.
     """
     state: list[State | None] = []
 
@@ -228,11 +229,13 @@ def _origin(
             return (refs.config_ref, refs.input_ref) == (item.config_ref, row.input_ref)
 
         rows = known.get((run.project, run.line, item.step), [])
-        for place, _, _, row in sorted(rows, key=lambda entry: entry.place, reverse=True):
-            now = (run.number, float(seq))
+        rows, now = sorted(rows, key=lambda entry: entry.place), (run.number, float(seq))
+        for place, _, _, row in reversed(rows):
             if place < now < gone.get(_row_key(row), (run.number + 1, 0.0)) and fits(row):
                 return row
-        return next((row for row in _begun_later(store, run, item.step) if fits(row)), None)
+        given = [row for place, _, _, row in rows if place > now]
+        later = chain(_begun_later(store, run, item.step), given)
+        return next((row for row in later if fits(row)), None)
 
     return origin
 

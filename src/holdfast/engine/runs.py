@@ -123,12 +123,19 @@ def resume_run(
     hold.take(join=first.options.joined)
     try:
         settle_undone(world, hold, first.project, first.line)
+        _check_there(world, run)
         return hold, _continue(
             world, hold, run, only=only, code=code, asked=asked, max_cost=max_cost
         )
     except BaseException:
         hold.release()
         raise
+
+
+def _check_there(world: World, run: RunId) -> None:
+    """UsageError if somebody removed a run while its line was waited for."""
+    if not world.store.last(f"run:{run}"):
+        raise UsageError(f"run '{run}' was removed meanwhile")
 
 
 def _open(
