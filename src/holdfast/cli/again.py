@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import overload
 
 import click
 
+from holdfast.cli.said import folder_of
 from holdfast.cli.say import out
 from holdfast.cli.titles import brief
 from holdfast.cli.view import width_now
@@ -36,9 +36,7 @@ _PLAN = re.compile(
 )
 _NEXT, _GAP = "next: ", " " * 4
 _HERE = "holdfast.here"
-_FOLDER = "holdfast.folder"
 _RECORDED = "holdfast.recorded"
-_WORDS = "holdfast.words"
 ASKING = frozenset({"plan", "resume", "retry", "run"})  # these may ask models
 
 
@@ -70,24 +68,6 @@ def here_now() -> Here:
     return found
 
 
-def keep_folder(context: click.Context, folder: str) -> None:
-    """Remember that this command works as if it had been started in a folder."""
-    context.meta[_FOLDER] = os.path.join(str(context.meta.get(_FOLDER, "")), folder)
-
-
-def keep_words(context: click.Context, words: Iterable[str]) -> None:
-    """Remember what this command was called with."""
-    context.meta[_WORDS] = (*words,)
-
-
-def words_now() -> tuple[str, ...]:
-    """What this command was called with."""
-    context = click.get_current_context(silent=True)
-    found = () if context is None else context.meta.get(_WORDS, ())
-    assert isinstance(found, tuple)
-    return found
-
-
 def keep_recorded(context: click.Context, *words: str) -> None:
     """Remember that this command was told to ask nobody, in these words."""
     context.meta[_RECORDED] = [*context.meta.get(_RECORDED, ()), *words]
@@ -103,7 +83,7 @@ def again(text: str | None) -> str | None:
     if context is None or text is None:
         return text
     here = here_now()
-    folder = str(context.meta.get(_FOLDER, ""))
+    folder = folder_of(context)
     recorded = context.meta.get(_RECORDED, [])
     pieces = _IN_QUOTES.split(text)
     for number, piece in enumerate(pieces):

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from holdfast.cli.again import out_next, words_now
+from holdfast.cli.again import out_next
 from holdfast.cli.place import Place, find_run
+from holdfast.cli.said import words_now
 from holdfast.cli.saved import Agreement
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.core.state import State

@@ -10,8 +10,8 @@ from typing import NoReturn
 
 import click
 
-from holdfast.cli.again import keep_words, mend
 from holdfast.cli.options import choose, share, shared_options
+from holdfast.cli.said import keep_words
 from holdfast.cli.view import view
 from holdfast.errors import HoldfastError, PlanError
 from holdfast.model.version import VERSION
@@ -267,6 +267,8 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except HoldfastError as error:
+            from holdfast.cli.again import mend
+
             mend(error)
             if isinstance(error, PlanError):
                 error.width = view().width

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import click
 
-from holdfast.cli.again import keep_folder
+from holdfast.cli.said import keep_folder
 from holdfast.cli.view import MODES, Asked, View, choose_view
 
 _ASKED = "holdfast.asked"
