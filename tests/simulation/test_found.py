@@ -393,8 +393,41 @@ def test_who_wants_a_step_done_again_knows_nothing_of_what_others_leave_open_lat
 
 @pytest.mark.req("R148", "I5", "I17")
 @pytest.mark.parametrize(
-    "seed", [30038, 30738, 30901, 42832, 43769, 52099, 52528, 53374, 54125, 54662]
+    "seed", [30038, 30738, 30901, 42832, 43769, 52099, 52528, 53374, 54125, 54662, 61122]
 )
 def test_a_seed_that_found_something_finds_it_no_more(seed: int) -> None:
     (result,) = play(range(seed, seed + 1))
     assert not result.violations, shown(result)
+
+
+@pytest.mark.req("I17")
+@pytest.mark.parametrize("after", [False, True])
+def test_what_a_person_gave_before_an_effect_does_not_settle_it(
+    place: Path, *, after: bool
+) -> None:
+    """It stands in a run of the old plan after an attempt of the new one was lost."""
+    once = replace(step("y"), effects="external", retries=0)
+    other = replace(step("y", text=2), effects="external", retries=0)
+
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.stays = False
+        seat = Seat(person, sim.disk, sim.watch, sim.dark)
+
+        def give() -> None:
+            assert amend(seat, sim.machine.wall, plan(once), once.id, persons_version(1, 9))
+
+        start(sim, plan(once))
+        until(sim, person, lambda: not sim.live())
+        if not after:
+            give()
+        lost = start(sim, plan(other))
+        until(sim, person, lambda: sim.watch.executed[once.id] > 1)
+        sim.machine.kill([lost.process], "in the middle")
+        if after:
+            give()
+        for steps in (plan(once), plan(other)):
+            start(sim, steps)
+            until(sim, person, lambda: not sim.live())
+
+    sim = played(place, scene, apart=False, seed=0)
+    assert statuses(sim)[2:] == ["completed", "completed" if after else "waiting"]

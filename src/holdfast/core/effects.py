@@ -6,15 +6,21 @@ is started until it is confirmed, or a person gave its result.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from holdfast.core.refs import Upstream
 from holdfast.core.state import COMPLETE, State
-from holdfast.model.plan import StepId
+from holdfast.model.line import StepAccepted, StepAmended
+from holdfast.model.plan import RunId, StepId
+
+Word = StepAmended | StepAccepted
 
 UNCONFIRMED: Final = "effect_unconfirmed"
 BY_PEOPLE: Final = frozenset({"amended", "accepted_by_person"})
 TAKEN_AGAIN: Final = frozenset({"unchanged", "unchanged_content", "reguarded"}) | BY_PEOPLE
 REJECTED: Final = "rejected_by_person"
+LATEST: Final = 1 << 62  # the number of no event
 
 
 def is_open(state: State, step_id: StepId) -> bool | None:
@@ -77,3 +83,59 @@ def is_cut_off(state: State, step_id: StepId) -> bool:
     """Whether nobody would know what an attempt that runs has done, if its engine is gone."""
     started = state.running.get(step_id)
     return started is not None and started.reguard is None and state.plan.steps[step_id].done_once
+
+
+def open_since(
+    past: Callable[[RunId], State | None], words: Iterable[Word], step: StepId, run: RunId | None
+) -> dict[RunId, int] | None:
+    """The runs of a line since an effect of a step is open, each with the event that begins it.
+
+    An open effect belongs to the line: a later run may not repeat it before a person has looked. None if
+    there is none up to this run; `past` finds the runs, `words` are what people gave for the step. What they
+    gave after the effect settles it as soon as it stands in a run.
+    """
+    since: dict[RunId, int] = {}
+    stood: Upstream | None = None  # what a person gave, perhaps after the effect
+    for found, left in telling(past, step, run):
+        if left:
+            then = found.steps[step]
+            since[found.run] = then.effect_at or then.held_at
+            after = (word for word in words if word.after_seq >= since.get(word.after_run, LATEST))
+            is_settled = stood is not None and any(word.digest == stood.digest for word in after)
+            return None if is_settled else since
+        if left is None:
+            if stood is None and step in found.steps and is_given(found, step):
+                stood = stands_as(found, step)
+            since[found.run] = 0
+    return None
+
+
+def telling(
+    past: Callable[[RunId], State | None], step: StepId, run: RunId | None
+) -> Iterator[tuple[State, bool | None]]:
+    """The runs that say where the effect of a step stands, newest first, as `is_open` has it.
+
+    A run that ended its own says it of all before it, but not of one that shared the line with it: there it
+    may have been tried later. What was open when it acted itself is named in its journal.
+    """
+    settled, known = False, frozenset[str]()
+    while run is not None and (found := past(run)) is not None:
+        left = is_open(found, step)
+        if left is False:
+            settled, known = True, known.union(found.steps[step].beside)
+            yield found, left
+        elif not settled or (
+            left and effect_name(found, step) not in known and not made_none(found, step)
+        ):
+            yield found, left
+        if settled and not found.options.joined:
+            return
+        run = found.previous
+
+
+def stands_as(state: State, step: StepId) -> Upstream | None:
+    """What a step came to in a run, if it is complete there."""
+    then = state.steps.get(step)
+    if then is None or then.phase not in COMPLETE or not then.config_ref or not then.digest:
+        return None
+    return Upstream(then.config_ref, then.digest)

@@ -6,17 +6,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from holdfast.core.approvals import Book
-from holdfast.core.effects import is_cut_off, is_open
+from holdfast.core.effects import Word, is_cut_off, is_open, open_since
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
-from holdfast.engine.probe import open_since
 from holdfast.engine.questions import goes_on
-from holdfast.model.line import StepAccepted, StepAmended
+from holdfast.model.line import StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Store
-
-Word = StepAmended | StepAccepted
 
 
 def is_left_rejected(store: Store, state: State, step_id: StepId) -> bool:
@@ -25,7 +22,7 @@ def is_left_rejected(store: Store, state: State, step_id: StepId) -> bool:
         return False
     if is_open(state, step_id) is False:
         return False
-    return open_since(partial(read_state, store), step_id, state.run) is not None
+    return _open_since(store, state, step_id) is not None
 
 
 def left_alone(
@@ -72,4 +69,18 @@ def _since(
     """The events that left the effect of a step open, in this run and those before; None if it is not."""
     if is_cut_off(state, step_id) and not drives(state):
         return {state.run: state.steps[step_id].effect_at}
-    return open_since(partial(read_state, store), step_id, state.run)
+    return _open_since(store, state, step_id)
+
+
+def _open_since(store: Store, state: State, step_id: StepId) -> dict[RunId, int] | None:
+    told = store.told(
+        [line_journal(state.project, state.line)], [StepAmended, StepAccepted, StepUndone]
+    )
+    words: list[Word] = []
+    for _, recorded in told:
+        event = recorded.event
+        if isinstance(event, StepUndone):
+            words = [] if event.step == step_id else words
+        elif isinstance(event, StepAmended | StepAccepted) and event.step == step_id:
+            words.append(event)
+    return open_since(partial(read_state, store), words, step_id, state.run)

@@ -48,6 +48,7 @@ class Told:
 
     repeats: set[tuple[str, str, int]] = field(default_factory=set)  # attempts that a yes covers
     given: dict[str, list[Spot]] = field(default_factory=dict)  # by step, after which event
+    order: Mapping[str, int] = field(default_factory=dict)  # of the runs
     words: set[str] = field(default_factory=set)  # steps that were undone or gone on without
 
 
@@ -55,12 +56,14 @@ def repeated(store: Store, rows: Sequence[RunRow]) -> Iterator[str]:
     """Effects that were started again although nobody knew how they had ended, and nobody asked."""
     told: dict[str, Told] = {}
     before: dict[str, Ran] = {}
+    order = {str(row.run): number for number, row in enumerate(rows)}
     for row in rows:
         if row.imported:
             continue
         journal = line_journal(row.project, row.line)
         if journal not in told:
             told[journal] = _heard(store, journal)
+            told[journal].order = order
         yield from _of_run(store, row.run, told[journal], before)
 
 
@@ -143,9 +146,13 @@ def _came(here: Ran, before: Mapping[str, Ran]) -> dict[str, Spot]:
 
 
 def _is_given(told: Told, step: str, before: Spot) -> bool:
-    """Whether a person gave the result of an effect after it was started."""
-    spots = told.given.get(step, ())
-    return any(spot.run != before.run or spot.seq >= before.seq for spot in spots)
+    """Whether a person gave the result of an effect after it was started; runs that are gone count."""
+    for spot in told.given.get(step, ()):
+        if spot.run not in told.order or told.order[spot.run] > told.order[before.run]:
+            return True
+        if spot.run == before.run and spot.seq >= before.seq:
+            return True
+    return False
 
 
 def _done_once(store: Store, plan: str) -> set[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
-from holdfast.core.effects import effect_name, is_given, is_open, made_none
+from holdfast.core.effects import open_since, stands_as, telling
 from holdfast.core.fold import apply
 from holdfast.core.history import results
 from holdfast.core.refs import (
@@ -20,7 +20,7 @@ from holdfast.core.refs import (
     refs_of,
     spell,
 )
-from holdfast.core.state import COMPLETE, State, StepState
+from holdfast.core.state import State, StepState
 from holdfast.core.views import person_row
 from holdfast.engine.additions import Additions
 from holdfast.engine.journals import read_state
@@ -380,7 +380,8 @@ class Prober:
 
     def open_since(self, step: StepId, previous: RunId | None) -> dict[RunId, int] | None:
         """From where on a person's word is about an effect that earlier runs left open; None if none is."""
-        return open_since(self.now, step, previous)
+        words = [word for _, word in self._said_by_people().given.get(step, ())]
+        return open_since(self.now, words, step, previous)
 
     def given(self, step: StepId, since: Mapping[RunId, int]) -> Artifact | None:
         """What a person put in the place of a step last, after one of these events of runs."""
@@ -392,7 +393,7 @@ class Prober:
 
     def unconfirmed(self, step: StepId, previous: RunId | None) -> StepState | None:
         """How the last run that tried a step left it, if an effect was started there and not confirmed."""
-        for past, _ in _telling(self.now, step, previous):
+        for past, _ in telling(self.now, step, previous):
             then = past.steps.get(step)
             if then is not None and then.effect is not None:
                 return then
@@ -421,73 +422,9 @@ class Prober:
         return self._past[run]
 
 
-def open_since(
-    past: Callable[[RunId], State | None], step: StepId, run: RunId | None
-) -> dict[RunId, int] | None:
-    """The runs of a line since an effect of a step is open, each with the event that begins it.
-
-    An open effect belongs to the line: a later run may not repeat it before a person has looked. None if
-    there is none up to this run; `past` finds the runs.
-    """
-    since: dict[RunId, int] = {}
-    stood: Upstream | None = None  # what a person gave, perhaps after the effect
-    for found, left in _telling(past, step, run):
-        if left:
-            if stood and not _stood_before(past, step, found.previous, stood):
-                return None
-            then = found.steps[step]
-            return {**since, found.run: then.effect_at or then.held_at}
-        if left is None:
-            if stood is None and step in found.steps and is_given(found, step):
-                stood = _stands(found, step)
-            since[found.run] = 0
-    return None
-
-
-def _telling(
-    past: Callable[[RunId], State | None], step: StepId, run: RunId | None
-) -> Iterator[tuple[State, bool | None]]:
-    """The runs that say where the effect of a step stands, newest first, as `is_open` has it.
-
-    A run that ended its own says it of all before it, but not of one that shared the line with it: there it
-    may have been tried later. What was open when it acted itself is named in its journal.
-    """
-    settled, known = False, frozenset[str]()
-    while run is not None and (found := past(run)) is not None:
-        left = is_open(found, step)
-        if left is False:
-            settled, known = True, known.union(found.steps[step].beside)
-            yield found, left
-        elif not settled or (
-            left and effect_name(found, step) not in known and not made_none(found, step)
-        ):
-            yield found, left
-        if settled and not found.options.joined:
-            return
-        run = found.previous
-
-
-def _stands(state: State, step: StepId) -> Upstream | None:
-    then = state.steps.get(step)
-    if then is None or then.phase not in COMPLETE or not then.config_ref or not then.digest:
-        return None
-    return Upstream(then.config_ref, then.digest)
-
-
-def _stood_before(
-    past: Callable[[RunId], State | None], step: StepId, run: RunId | None, stood: Upstream
-) -> bool:
-    """Whether an artifact stood already in a run before an effect was begun, so that it settles nothing."""
-    while run is not None and (found := past(run)) is not None:
-        if _stands(found, step) == stood:
-            return True
-        run = found.previous
-    return False
-
-
 def stood_in(store: Store, past: State, step: StepId) -> Artifact | None:
     """The accepted artifact that a step had in a run of its line."""
-    came_to = _stands(past, step)
+    came_to = stands_as(past, step)
     if came_to is None:
         return None
     return accepted_as(store, past.project, past.line, step, came_to)
