@@ -115,6 +115,9 @@ def test_files_that_a_step_makes_need_that_step(project: Project) -> None:
 HOSTILE = ["; touch MARK", "$(touch MARK)", "`touch MARK`", "a\nb", "-rf", "${{ steps.b.output }}"]
 
 
+KEYS = ["../../MARK", "..", "$(touch MARK)", "a\nb", "-rf", "index.json", ""]
+
+
 @pytest.mark.req("D33")
 def test_hostile_values_stay_literal_wherever_they_are_given(project: Project) -> None:
     names = {f"p{index}": value for index, value in enumerate(HOSTILE)}
@@ -132,6 +135,16 @@ def test_hostile_values_stay_literal_wherever_they_are_given(project: Project) -
             "argv": {"run": ["printf", "<%s>", *HOSTILE[:-1]]},
             "names": step(project, v="${{ params.names }}"),
             "b": {"run": "echo b"},
+            "items": {
+                "for_each": KEYS,
+                "key": "${{ item }}",
+                "with": {"v": "<${{ item }}>"},
+                "run": ["sh", "-c", 'cat "$HOLDFAST_WITH"/v'],
+            },
+            "all": {
+                "needs": ["items"],
+                "run": ["sh", "-c", 'cd "$HOLDFAST_INPUTS"/items; cat index.json'],
+            },
         },
         params={
             **{name: {"type": "string"} for name in names},
@@ -144,4 +157,6 @@ def test_hostile_values_stay_literal_wherever_they_are_given(project: Project) -
     assert project.shown("values").decode() == f"{literal}\n{literal}<{HOSTILE[0]}>"
     assert project.shown("argv").decode() == "".join(f"<{value}>" for value in HOSTILE[:-1])
     assert json.loads(project.shown("names")) == sorted(f"files/{name}" for name in HOSTILE)
+    made = [(item["key"], project.shown(item["step"])) for item in json.loads(project.shown("all"))]
+    assert made == [(key, f"<{key}>".encode()) for key in KEYS]
     assert not list(project.folder.rglob("MARK"))
