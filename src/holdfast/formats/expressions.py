@@ -23,7 +23,6 @@ from holdfast.model.expression import (
 )
 from holdfast.model.walls import moved_by, size_of
 
-
 _LONGEST_NAME = 255  # bytes; what cannot be in a name is written as three
 
 
