@@ -64,6 +64,10 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture
 def port() -> int:
+    return free_port()
+
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         number: int = free.getsockname()[1]
