@@ -26,7 +26,6 @@ from holdfast.guards.schemaparts import TYPES, Placed, parts
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
-from holdfast.model.walls import WALLS
 from holdfast.ports import Candidate, Flaw, Job
 from holdfast.process.inside import read_inside
 
@@ -43,7 +42,7 @@ class JsonSchemaGuard:
         return schema_identity(guard, root)
 
     async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
-        guard = replace(guard, config=_schema(guard, job.root))
+        guard = replace(guard, config=_schema(guard, job.root, job.walls.artifact))
         if len(candidate.content) <= _QUICK_BYTES:
             left = _left.set([_QUICK])
             try:
@@ -77,11 +76,11 @@ def compare(guard: Guard, candidate: Candidate) -> Verdict:
     return reject(guard, "\n".join(f"{error.json_path}: {_short(error)}" for error in errors))
 
 
-def _schema(guard: Guard, root: str) -> Mapping[str, Json] | bool:
+def _schema(guard: Guard, root: str, most: int) -> Mapping[str, Json] | bool:
     config = guard.config
     if isinstance(config, str):
         try:
-            config = parse_json(read_inside(root, config, WALLS.artifact).content)
+            config = parse_json(read_inside(root, config, most).content)
         except (EditError, OSError) as error:
             raise GuardBroken(f"the schema file '{config}' cannot be read: {error}") from error
         except ValueError as error:
