@@ -172,3 +172,20 @@ def test_a_ticket_beyond_the_wall_is_refused_with_its_key(project: Project) -> N
     assert "'limits.ticket'" in said
     project.write("short.md", "# Short\n" + "x" * 900)
     assert "limits.ticket" not in project.call("work", "short.md").err
+
+
+def test_what_is_added_to_a_run_goes_by_the_same_walls(project: Project) -> None:
+    more = {"steps": {"more": {"run": "true", "with": {"v": [[[[1]]]]}}}}
+    project.write("more.json", json.dumps(more))
+    project.plan(
+        {
+            "a": {"shell": 'cp more.json "$HOLDFAST_ADD"'},
+            "waits": {"run": "true", "approve": "always"},
+        }
+    )
+    own(project, plan_depth=6)
+    run = project.run()
+    assert (run.states["a"], "'limits.plan_depth'" in run.err) == ("failed", True), run.err
+    assert refused(project.call("add", "more.json"), "P019", "plan_depth")
+    own(project, plan_depth=8)
+    project.ok("add", "more.json")
