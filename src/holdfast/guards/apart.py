@@ -24,10 +24,6 @@ _ALONE = "import sys; sys.path.append(sys.argv[1]); from holdfast.guards import 
 _SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-class HeavyError(Exception):
-    """This would take long here."""
-
-
 async def judged_apart(kind: str, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
     """The verdict of a guard of this kind; GuardBroken if there is none within its time."""
     limit = TIMEOUT if guard.timeout is None else guard.timeout

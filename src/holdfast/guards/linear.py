@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.errors import GuardBroken
-from holdfast.guards.apart import HeavyError
 from holdfast.ports import Flaw
 
 try:
@@ -21,6 +20,10 @@ except ImportError:
 _MOST = 60
 _QUICK = 20_000_000  # parts of the pattern times letters: a quarter of a second at the worst
 _NOT_IN_RE2 = ("(?=", "(?!", "(?<", "\\")
+
+
+class HeavyError(Exception):
+    """This would take long here: see `apart`."""
 
 
 def search(pattern: str, text: str, *, quick: bool = False) -> int | None:

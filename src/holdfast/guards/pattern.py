@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.errors import GuardBroken
-from holdfast.guards.apart import HeavyError, judged_apart
+from holdfast.guards.apart import judged_apart
 from holdfast.guards.candidate import accept, no_text, reject, text_of
-from holdfast.guards.linear import search
+from holdfast.guards.linear import HeavyError, search
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard

@@ -18,10 +18,10 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from holdfast.errors import EditError, GuardBroken
-from holdfast.guards.apart import HeavyError, judged_apart
+from holdfast.guards.apart import judged_apart
 from holdfast.guards.candidate import accept, json_of, parse_json, reject
 from holdfast.guards.identity import schema_identity
-from holdfast.guards.linear import pattern_flaw, search
+from holdfast.guards.linear import HeavyError, pattern_flaw, search
 from holdfast.guards.schemaparts import TYPES, Placed, parts
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
