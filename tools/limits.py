@@ -19,7 +19,6 @@ from holdfast.model import handoff
 from holdfast.model.walls import WALLS, key_of
 from holdfast.store.allowance import MAX_BYTES, MAX_RATIO
 from holdfast.web.door import MOST_SESSIONS
-from holdfast.worker.ticket import MOST as MOST_TICKET
 
 LIMITS = """What is larger is refused with a typed error that names the thing and, where there is one, the
 key. A key stands in your own `config.toml`, as in `[limits]` `plan_size = "200 MB"`; `holdfast.toml` of a
@@ -59,6 +58,8 @@ def movable() -> Iterator[tuple[str, str, str, str]]:
     yield row("log of an attempt that is kept", "log", "the rest is not kept", lead="its last ")
     yield row("body of a request to the page", "body", "413")
     yield row("connections to the page", "connections", "503")
+    yield row("frame of the MCP server", "frame", "-32600")
+    yield row("ticket", "ticket", "exit 2")
 
 
 def fixed() -> Iterator[tuple[str, str, str]]:
@@ -70,7 +71,6 @@ def fixed() -> Iterator[tuple[str, str, str]]:
     yield "answer of a model", size_words(MOST_ANSWERED), "the attempt fails"
     yield "depth of JSON that a guard reads", f"{MAX_DEPTH:,}", "the guard rejects"
     yield "handoff", size_words(handoff.MOST_TOLD), "the guard rejects"
-    yield "ticket", size_words(MOST_TICKET), "exit 2"
     yield (
         "edit",
         f"{scope.MOST_FILES} files, {scope.MOST_LINES:,} lines",
@@ -82,9 +82,9 @@ def fixed() -> Iterator[tuple[str, str, str]]:
     archive = f"{size_words(MAX_BYTES)} unpacked, {MAX_RATIO} times its size"
     yield "archive that is imported", archive, "`--max-size`"
     yield (
-        "frame of the MCP server",
-        f"{size_words(frames.MOST_BYTES)}, {frames.MOST_DEPTH} deep",
-        "-32700 or -32600",
+        "frame of the MCP server, besides its size",
+        f"{frames.MOST_DEPTH} deep, {frames.MOST_TOKENS:,} strings, brackets and commas",
+        "-32600",
     )
     yield "open requests of the MCP server", f"{MOST_OPEN}", "they wait"
     yield "sessions of the page", f"{MOST_SESSIONS}", "the oldest ends"

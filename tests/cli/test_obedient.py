@@ -52,6 +52,7 @@ def test_what_a_tool_says_gives_a_model_nothing_that_the_plan_does_not(project: 
     with served(project, obey) as server:
         run = project.run("--yes")
     assert run.states == {"a": "done", "b": "waiting"}, "it approves nothing"
+    assert run.code == 3, "it is held"
     answers = tool_answers(server.requests[-1])
     assert HOSTILE.strip() in answers[0]
     assert all("there is no tool" in answer for answer in answers[1:-1])
@@ -59,7 +60,10 @@ def test_what_a_tool_says_gives_a_model_nothing_that_the_plan_does_not(project: 
     used = of_kind(project, "tool_used")
     assert len(used) == len(WANTED) + 1, "each of them is recorded"
     log = project.ok("logs", "a").out
-    assert all(name in log for name, _ in WANTED)
+    shown = [f"{name} {json.dumps(wish)} failed: there is no " for name, wish in WANTED]
+    turns = [line.partition(": ")[2] for line in log.splitlines() if line.startswith("turn ")]
+    pairs = list(zip(turns[1:], shown, strict=True))
+    assert [(turn, wish) for turn, wish in pairs if not turn.startswith(wish)] == []
     assert {path: path.read_bytes() for path in before} == before
     assert not (project.root / ".git" / "hooks").exists()
     assert not (project.root / ".mcp.json").exists()

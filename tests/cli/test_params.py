@@ -1,6 +1,7 @@
 """A plan is given values; they are filled in, decide what runs again, and stay what they are."""
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -115,6 +116,15 @@ def test_files_that_a_step_makes_need_that_step(project: Project) -> None:
 HOSTILE = ["; touch MARK", "$(touch MARK)", "`touch MARK`", "a\nb", "-rf", "${{ steps.b.output }}"]
 
 
+GATHER = """
+import json, os, pathlib
+there = pathlib.Path(os.environ["HOLDFAST_INPUTS"], "items")
+listed = json.loads((there / "index.json").read_text())
+print(json.dumps({item["key"]: (there / item["file"]).read_text() for item in listed}))
+"""
+KEYS = ["../../MARK", "..", "$(touch MARK)", "a\nb", "-rf", "index.json", ""]
+
+
 @pytest.mark.req("D33")
 def test_hostile_values_stay_literal_wherever_they_are_given(project: Project) -> None:
     names = {f"p{index}": value for index, value in enumerate(HOSTILE)}
@@ -132,6 +142,13 @@ def test_hostile_values_stay_literal_wherever_they_are_given(project: Project) -
             "argv": {"run": ["printf", "<%s>", *HOSTILE[:-1]]},
             "names": step(project, v="${{ params.names }}"),
             "b": {"run": "echo b"},
+            "items": {
+                "for_each": KEYS,
+                "key": "${{ item }}",
+                "with": {"v": "<${{ item }}>"},
+                "run": ["sh", "-c", 'cat "$HOLDFAST_WITH"/v'],
+            },
+            "all": {"needs": ["items"], "run": [sys.executable, "-c", GATHER]},
         },
         params={
             **{name: {"type": "string"} for name in names},
@@ -144,4 +161,5 @@ def test_hostile_values_stay_literal_wherever_they_are_given(project: Project) -
     assert project.shown("values").decode() == f"{literal}\n{literal}<{HOSTILE[0]}>"
     assert project.shown("argv").decode() == "".join(f"<{value}>" for value in HOSTILE[:-1])
     assert json.loads(project.shown("names")) == sorted(f"files/{name}" for name in HOSTILE)
+    assert json.loads(project.shown("all")) == {key: f"<{key}>" for key in KEYS}
     assert not list(project.folder.rglob("MARK"))

@@ -64,6 +64,10 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture
 def port() -> int:
+    return free_port()
+
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         number: int = free.getsockname()[1]
@@ -79,15 +83,16 @@ def is_free(port: int) -> bool:
         return True
 
 
-def begin(project: Project, step: dict[str, object]) -> tuple[Running, list[int]]:
+def begin(project: Project, step: dict[str, object], port: int) -> tuple[Running, list[int]]:
     """An engine whose second step is up, and the processes of that step."""
     project.write("work.py", WORK)
     need = {"step": "before", "type": "sequence"}
     project.plan({"before": {"run": "true"}, "stays": {**step, "needs": [need]}})
-    engine = project.start("run", "--json", "-j", "2")
+    engine = project.start("run", "--json", "--network", "-j", "2")
     until(lambda: (project.folder / "up").exists() or engine.poll() is not None, "it is up")
     assert engine.poll() is None, finish(engine)
     found = until(lambda: with_sleepers(engine.pid), "all of it is up")
+    assert not is_free(port), "it is the port of this machine"
     project.watch(*found)
     return engine, found
 
@@ -131,11 +136,11 @@ def ends(project: Project) -> list[tuple[str, str | None]]:
 
 @pytest.mark.req("D20")
 def test_a_stopped_attempt_leaves_nothing(project: Project, kind: Kind, port: int) -> None:
-    engine, processes = begin(project, kind(project, port))
+    engine, processes = begin(project, kind(project, port), port)
     project.ok("stop", "--now")
     assert finish(engine).code == 130
     check_gone(processes, port)
-    assert project.resume().code == 0
+    assert project.resume("--network").code == 0
     assert ends(project)[-1][0] == "attempt_accepted"
 
 
@@ -143,7 +148,7 @@ def test_a_stopped_attempt_leaves_nothing(project: Project, kind: Kind, port: in
 def test_an_attempt_that_takes_too_long_leaves_nothing(
     project: Project, kind: Kind, port: int
 ) -> None:
-    engine, processes = begin(project, {**kind(project, port), "timeout": "5s"})
+    engine, processes = begin(project, {**kind(project, port), "timeout": "5s"}, port)
     assert finish(engine).code == 0, "the second attempt found the port free"
     check_gone(processes, port)
     assert ends(project) == [("attempt_lost", "timed_out"), ("attempt_accepted", None)]
@@ -154,10 +159,10 @@ def test_a_killed_engine_leaves_nothing(
     project: Project, kind: Kind, port: int, require_part: Callable[[str], str]
 ) -> None:
     require_part("bubblewrap")
-    engine, processes = begin(project, kind(project, port))
+    engine, processes = begin(project, kind(project, port), port)
     kill(engine)
     check_gone(processes, port)
-    assert project.resume().code == 0
+    assert project.resume("--network").code == 0
 
 
 @pytest.mark.req("D20", "R74")
@@ -166,7 +171,7 @@ def test_a_killed_slot_or_child_loses_the_attempt_and_not_the_engine(
     project: Project, kind: Kind, port: int, whose: str, require_part: Callable[[str], str]
 ) -> None:
     require_part("bubblewrap")
-    engine, processes = begin(project, kind(project, port))
+    engine, processes = begin(project, kind(project, port), port)
     name = b"/process/slot.py" if kind is as_shell else b"/generators/child.py"
     holders = [pid for pid in processes if name in command(pid)]
     is_wrapper = {pid: b"bwrap" in command(pid).split(b"\0")[0] for pid in holders}

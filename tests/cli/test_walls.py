@@ -9,6 +9,7 @@ from holdfast.config.walls import MOST, read_walls
 from holdfast.errors import UsageError
 from holdfast.model.walls import WALLS, Walls
 from tests.cli.project import Answer, Project
+from tests.cli.tickets import repository
 
 pytestmark = pytest.mark.req("I16", "D32", "D40")
 
@@ -160,3 +161,31 @@ def test_every_wall_has_a_key_and_a_range(project: Project) -> None:
     own(project, log=MOST["log"] + 1)
     with pytest.raises(UsageError, match=r"limits\.log"):
         read_walls(str(project.root), env)
+
+
+def test_a_ticket_beyond_the_wall_is_refused_with_its_key(project: Project) -> None:
+    repository(project, {"a.txt": "one\n"})
+    own(project, ticket="1 KB")
+    project.write("long.md", "# Long\n" + "x" * 1_000)
+    said = project.refused(2, "work", "long.md")
+    assert "the ticket has more than 1 KB" in said
+    assert "'limits.ticket'" in said
+    project.write("short.md", "# Short\n" + "x" * 900)
+    assert "limits.ticket" not in project.call("work", "short.md").err
+
+
+def test_what_is_added_to_a_run_goes_by_the_same_walls(project: Project) -> None:
+    more = {"steps": {"more": {"run": "true", "with": {"v": [[[[1]]]]}}}}
+    project.write("more.json", json.dumps(more))
+    project.plan(
+        {
+            "a": {"shell": 'cp more.json "$HOLDFAST_ADD"'},
+            "waits": {"run": "true", "approve": "always"},
+        }
+    )
+    own(project, plan_depth=6)
+    run = project.run()
+    assert (run.states["a"], "'limits.plan_depth'" in run.err) == ("failed", True), run.err
+    assert refused(project.call("add", "more.json"), "P019", "plan_depth")
+    own(project, plan_depth=8)
+    project.ok("add", "more.json")

@@ -2,6 +2,7 @@
 
 import collections
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from holdfast.store.postgres import make_store
 from tests.cli.project import Project, finish, finish_run, kill, until
 from tests.cli.team import QUICK, Machine
+from tests.cli.test_process_tree import GONE, free_port, is_free
 from tests.postgres import Server, new_schema
 
 RUN = ("run", "--json", *QUICK)
@@ -60,17 +62,26 @@ def test_steps_run_where_their_queue_is_served_and_nowhere_else(machine: Machine
     machine.ok("verify")
 
 
-@pytest.mark.req("R74", "R176")
+LISTENS = (
+    'import os, socket, sys; taken = socket.create_server(("127.0.0.1", int(sys.argv[1])));'
+    " os.set_inheritable(taken.fileno(), True); os.execvp(sys.argv[2], sys.argv[2:])"
+)
+
+
+@pytest.mark.req("R74", "R176", "D20")
 def test_the_step_of_a_killed_worker_is_made_again(machine: Machine) -> None:
-    words = machine.sh(
-        f"[ $(grep -c s {machine.log}) -gt 1 ] || {{ {machine.gate('go')}; }}; echo s"
-    )
+    gate, port = machine.gate("go"), free_port()
+    listens = f"{sys.executable} -c '{LISTENS}' {port}"
+    tree = f"setsid sh -c '{gate}' & (sh -c '{gate}' &); {listens} sh -c '{gate}'"
+    words = machine.sh(f"[ $(grep -c s {machine.log}) -gt 1 ] || {{ {tree}; }}; {listens} echo s")
     machine.plan({"s": {"shell": words, "runs_on": "far"}}, project="shop")
-    first = machine.elsewhere("one", *WORKER)
-    engine = machine.start(*RUN)
-    until(lambda: machine.begun() == ["s"], "it begins")
-    second = machine.elsewhere("two", *WORKER)
+    first = machine.elsewhere("one", *WORKER, "--network")
+    engine = machine.start(*RUN, "--network")
+    until(lambda: not is_free(port), "all of it is up")
     kill(first)
+    until(lambda: not machine.has_at_gate("go"), "nothing of it is left", GONE)
+    until(lambda: is_free(port), "the port is free", GONE)
+    second = machine.elsewhere("two", *WORKER, "--network")
     run = finish_run(engine)
     assert (run.code, run.states) == (0, {"s": "done"}), run.err
     assert machine.begun() == ["s", "s"]
@@ -78,21 +89,31 @@ def test_the_step_of_a_killed_worker_is_made_again(machine: Machine) -> None:
     kill(second)
 
 
-@pytest.mark.req("D14")
+@pytest.mark.req("D14", "I10")
 def test_a_worker_that_stood_still_past_its_lease_reports_to_nobody(machine: Machine) -> None:
-    words = machine.sh(
-        f"[ $(grep -c s {machine.log}) -gt 1 ] || {{ {machine.gate('go')}; }}; echo s"
-    )
-    machine.plan({"s": {"shell": words, "runs_on": "far"}}, project="shop")
+    gates = f"{machine.gate('go')}; touch {machine.gates}/made; {machine.gate('end')}"
+    late = f"[ $(grep -c s {machine.log}) -gt 1 ] || {{ {gates}; }}"
+    words = machine.sh(f"{late}; grep -c s {machine.log} > out.txt")
+    machine.plan({"s": {"shell": words, "runs_on": "far", "produces": "out.txt"}}, project="shop")
     first = machine.elsewhere("one", *WORKER)
     engine = machine.start(*RUN)
     until(lambda: machine.begun() == ["s"], "it begins")
     first.send_signal(signal.SIGSTOP)
+    machine.open("go")  # what it started goes on, and comes to its end
+    until((machine.gates / "made").exists, "it is made")
+    machine.open("end")
     machine.elsewhere("two", *WORKER)
     run = finish_run(engine)
-    assert (run.code, run.states) == (0, {"s": "done"}), run.err
+    assert (run.code, run.states, machine.read("out.txt")) == (0, {"s": "done"}, "2\n"), run.err
+    events = machine.events()
     first.send_signal(signal.SIGCONT)
-    until(lambda: not machine.has_at_gate("go"), "it ends what is not wanted any more")
+    until(lambda: not machine.has_at_gate("end"), "nothing of it is left")
+    first.send_signal(signal.SIGTERM)
+    told = finish(first)
+    assert "this worker was taken for dead" in told.err, told.err
+    assert told.out == "0 errands done\n"
+    assert machine.events() == events
+    assert machine.read("out.txt") == "2\n"
     assert machine.run(*QUICK).data["totals"]["reused"] == 1
 
 

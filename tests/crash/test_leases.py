@@ -13,7 +13,7 @@ import pytest
 from tests.crash import plans
 from tests.crash.faults import NONE, Fault, Running, Scene, left_behind, marked, unsound, until
 
-BEAT, LEASE, LEASES = 0.1, 2.0, 3
+BEAT, LEASE, LEASES = 0.1, 1.5, 5
 QUICK = ("--poll", "0.05", "--beat", str(BEAT), "--lease", str(LEASE))
 JOIN = ("run", "--join", "-j", "2", *QUICK)
 WORK = f"""{plans.WORK}

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.mcp.frames import MOST_BYTES, MOST_DEPTH, Refused, read_frame
+from holdfast.mcp.frames import MOST_DEPTH, Refused, read_frame
+from holdfast.model.walls import WALLS
 from tests.cli.project import Project
+from tests.cli.test_walls import own
 from tests.mcp.bare import Bare
 
 ROOM = 100 << 20
@@ -167,10 +169,21 @@ def test_nothing_but_frames_is_written_between_frames(project: Project) -> None:
 
 def test_a_frame_of_the_largest_size_is_read_and_one_byte_more_is_not() -> None:
     head, tail = b'{"jsonrpc":"2.0","method":"x","params":{"a":"', b'"}}'
-    whole = head + b"x" * (MOST_BYTES - len(head) - len(tail)) + tail
+    whole = head + b"x" * (WALLS.frame - len(head) - len(tail)) + tail
     assert read_frame(whole)["method"] == "x"
     with pytest.raises(Refused, match="bytes"):
         read_frame(whole + b" ")
+
+
+def test_a_frame_beyond_the_wall_of_a_person_is_refused_with_its_key(project: Project) -> None:
+    project.plan({"a": {"shell": "echo 1"}})
+    own(project, frame="2 KB")
+    with Bare(project) as client:
+        client.shake_hands()
+        client.send("ping", {"_meta": {"x": "x" * 2_000}}, id=7)
+        said = client.read()["error"]
+        assert (said["code"], "'limits.frame'" in said["message"]) == (-32600, True), said
+        assert client.request("ping")["result"] == {}
 
 
 @pytest.mark.parametrize(("depth", "is_read"), [(MOST_DEPTH, True), (MOST_DEPTH + 1, False)])

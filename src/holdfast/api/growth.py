@@ -43,9 +43,9 @@ def add(
             raise UsageError(f"run '{run}' is {state.status}; nothing can be added to it")
         whole = plan_to_be(opened, state)
         if isinstance(steps, str):
-            content = read_file(steps)[0]
-            check, own = wire.guard_flaw, wire.own_agents
-            more = read_fragment(content, steps, root, whole, check=check, own=own)
+            check, own, walls = wire.guard_flaw, wire.own_agents, wire.walls_at(root)
+            content = read_file(steps, walls=walls)[0]
+            more = read_fragment(content, steps, root, whole, check=check, own=own, walls=walls)
         else:
             more = {step.id: step for step in steps}
         if after is not None:

@@ -104,10 +104,17 @@ def _read(
             f"run {short(state.run)} is {state.status}; nothing can be added to it",
             hint="put the steps into the plan, then holdfast run",
         )
-    content = stdin_bytes() if fragment == "-" else read_file(fragment)[0]
+    walls = wire.walls_at(where.root)
+    content = stdin_bytes() if fragment == "-" else read_file(fragment, walls=walls)[0]
     whole = plan_to_be(store, state)
     steps: Mapping[StepId, Step] = read_fragment(
-        content, fragment, where.root, whole, check=wire.guard_flaw, own=wire.own_agents
+        content,
+        fragment,
+        where.root,
+        whole,
+        check=wire.guard_flaw,
+        own=wire.own_agents,
+        walls=walls,
     )
     if after is not None:
         above = known_step(whole, after)

@@ -188,7 +188,7 @@ def prompts_among(files: Iterable[str]) -> str:
 
     for path in files:
         if path.endswith(".json") and os.path.isfile(path):
-            found = record_in(path)
+            found = record_in(path, wire.walls_at(os.path.dirname(path) or "."))
             if found is not None and found.format == PROMPTS:
                 return path
     return ""
@@ -237,7 +237,7 @@ def _record(path: str, wanted: Wanted, *, quiet: bool) -> dict[str, Json] | None
     """A file that holds no plan, checked; None if it is something else."""
     from holdfast.formats.foreignrecords import record_in
 
-    found = record_in(path)
+    found = record_in(path, wire.walls_at(os.path.dirname(path) or "."))
     if found is None:
         if wanted.format == "auto":
             return None

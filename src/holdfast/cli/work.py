@@ -21,12 +21,13 @@ from holdfast.errors import UsageError
 from holdfast.gitrepo.client import resolve
 from holdfast.model.digest import Json
 from holdfast.model.text import one_line
+from holdfast.model.walls import Walls
 from holdfast.wire.tickets import Known, Site, find_known, open_site
 from holdfast.worker.desk import Bounds
 from holdfast.worker.detect import Check, detect
 from holdfast.worker.plan import Terms
 from holdfast.worker.script import PROVIDER, Script, read_script
-from holdfast.worker.ticket import MOST, Ticket, entity, read_ticket
+from holdfast.worker.ticket import Ticket, entity, read_ticket
 
 _TIERS = ("large", "medium", "small")  # who works if nobody is named
 _ENDINGS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml")
@@ -130,7 +131,8 @@ def work(
         terms = _said_anew(known, terms, scope, cycles, bounds, parameters)
         terms = hired(terms, agent, agent_time, secrets)
         return Working(site, known.ticket, terms, played, manner).done(push=push, in_place=in_place)
-    wanted = _ticket(ticket, is_named=bool(ticket_id))
+    walls = wire.walls_at(os.getcwd())
+    wanted = _ticket(ticket, walls, is_named=bool(ticket_id))
     if ticket_id:
         wanted = read_ticket_as(wanted, ticket_id)
     if eoi:
@@ -217,13 +219,15 @@ def read_ticket_as(ticket: Ticket, given: str) -> Ticket:
     return replace(ticket, id=checked.id)
 
 
-def _ticket(given: str, *, is_named: bool) -> Ticket:
+def _ticket(given: str, walls: Walls, *, is_named: bool) -> Ticket:
+    most = walls.ticket + 1
     if given == "-":
-        return read_ticket(sys.stdin.buffer.read(MOST + 1).decode("utf-8", "replace"))
+        text = sys.stdin.buffer.read(most).decode("utf-8", "replace")
+        return read_ticket(text, walls=walls)
     if os.path.isfile(given):
         with open(given, "rb") as file:
-            text = file.read(MOST + 1).decode("utf-8", "replace")
-        return read_ticket(text, os.path.splitext(os.path.basename(given))[0])
+            text = file.read(most).decode("utf-8", "replace")
+        return read_ticket(text, os.path.splitext(os.path.basename(given))[0], walls)
     if given.endswith(_ENDINGS) and " " not in given:
         raise UsageError(f"there is no file '{one_line(given)}'")
     if len(given.split()) == 1 and not is_named:  # an id that was mistyped, more likely than a wish
@@ -231,7 +235,7 @@ def _ticket(given: str, *, is_named: bool) -> Ticket:
             f"'{one_line(given)}' is no file, and no ticket that was worked on here",
             hint="holdfast tickets list; or say what is wanted in some words, or name it with --id",
         )
-    return read_ticket(given)
+    return read_ticket(given, walls=walls)
 
 
 def _script(file: str | None) -> Script | None:

@@ -11,7 +11,7 @@ from holdfast.errors import UsageError
 from holdfast.model.size import bytes_of
 from holdfast.model.walls import TABLE, WALLS, Walls, key_of
 
-SIZES = frozenset({"plan_size", "log", "artifact", "body"})
+SIZES = frozenset({"plan_size", "log", "artifact", "body", "frame", "ticket"})
 # Beyond these the reader's own recursion, a process's memory or its file handles would be the wall.
 MOST: Mapping[str, int] = {
     "plan_size": 1_000_000_000,
@@ -24,6 +24,8 @@ MOST: Mapping[str, int] = {
     "artifact": 100_000_000_000,
     "body": 1_000_000_000,
     "connections": 10_000,
+    "frame": 1_000_000_000,
+    "ticket": 100_000_000,
 }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.errors import BugError, PlanError
-from holdfast.formats.nodes import Mapping, Node, Scalar, read
+from holdfast.formats.nodes import Bounds, Mapping, Node, Scalar, read
 from holdfast.formats.problems import Problems, quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.records import Key, record, record_schema
@@ -32,6 +32,7 @@ from holdfast.formats.shapes import (
 )
 from holdfast.model.agent import ROLLS, TIERS, VERSION, Action, Agent, Registry, Roll, Rules, Tier
 from holdfast.model.digest import Json
+from holdfast.model.walls import WALLS, Walls
 
 AGENTS_SCHEMA = "holdfast.agents/1"
 _MOST_WEIGHT = 100
@@ -244,11 +245,13 @@ def _action(reading: Reading, given: dict[str, object]) -> Action:
     return Action(**given)  # type: ignore[arg-type]  # as the tables read
 
 
-def read_registry(content: bytes, file: str, root: str) -> Registry:
+def read_registry(content: bytes, file: str, root: str, walls: Walls = WALLS) -> Registry:
     """Read a registry from bytes; raises PlanError with everything that is wrong with it."""
     problems = Problems(file)
-    reading = Reading(problems, Path(root), source=content)
-    found = registry_of(reading, read(content, problems, strict_json=file.endswith(".json")))
+    reading = Reading(problems, Path(root), source=content, walls=walls)
+    is_json = file.endswith(".json")
+    tree = read(content, problems, strict_json=is_json, bounds=Bounds.of(walls))
+    found = registry_of(reading, tree)
     problems.stop()
     return found
 

@@ -104,7 +104,9 @@ class Contracts:
         if content is None:
             return below
         try:
-            return read_registry(content, name, str(self.reading.root)).over(below)
+            return read_registry(content, name, str(self.reading.root), self.reading.walls).over(
+                below
+            )
         except PlanError as error:
             for item in error.problems:
                 message = f"{name}:{item.line}:{item.column}: {item.message}"

@@ -23,6 +23,8 @@ from holdfast.model.expression import (
 )
 from holdfast.model.walls import moved_by, size_of
 
+_LONGEST_NAME = 255  # bytes; what cannot be in a name is written as three
+
 
 @dataclass(frozen=True, slots=True)
 class _Text:
@@ -39,10 +41,15 @@ class _Text:
 
 
 def values(reading: Reading, key: str, node: Node) -> dict[str, Json] | None:
-    """A mapping of any JSON values, with expressions in their texts."""
+    """A mapping of any JSON values, with expressions in their texts; each name is also that of a file."""
     if not isinstance(node, Mapping):
         reading.wrong_type(key, node, "a mapping")
         return None
+    for name, (place, _) in node.pairs.items():
+        if len(name.encode()) + 2 * sum(name.count(c) for c in "/%") > _LONGEST_NAME:
+            reading.problems.add(
+                "P046", place, f"a name in {reading.label(key)} is too long for a file"
+            )
     return {name: _value(reading, f"{key}.{name}", item) for name, item in pairs(reading, node)}
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from holdfast.errors import HoldfastError, PlanError, Problem
 from holdfast.formats.atomicguard import ATOMICGUARD, is_workflow
 from holdfast.formats.graph import GRAPH, is_graph
-from holdfast.formats.nodes import Mapping, Scalar, read
+from holdfast.formats.nodes import Bounds, Mapping, Scalar, read
 from holdfast.formats.planfile import read_file
 from holdfast.formats.planspec import PLANSPEC, is_planspec
 from holdfast.formats.problems import Place, Problems, quoted
@@ -24,6 +24,7 @@ from holdfast.formats.strangers import is_prompts
 from holdfast.formats.sunwell import SUNWELL, check_hash, is_sunwell
 from holdfast.formats.tasks import TASKS, is_tasks
 from holdfast.model.digest import Json
+from holdfast.model.walls import WALLS, Walls
 
 TRACE, HASHES, PROMPTS = "trace", "hashes", "prompts"
 EVENTS = {
@@ -50,14 +51,15 @@ class Record(NamedTuple):
     warnings: tuple[Problem, ...] = ()
 
 
-def record_in(path: str) -> Record | None:
+def record_in(path: str, walls: Walls = WALLS) -> Record | None:
     """The file as a record; None if it is something else, PlanError if it is one with errors."""
-    content, root = read_file(path)
+    content, root = read_file(path, walls=walls)
     problems = Problems(path)
     if path.endswith(".jsonl"):
         return read_trace(content, problems)
+    is_json = path.endswith(".json")
     try:
-        tree = read(content, Problems(path), strict_json=path.endswith(".json"))
+        tree = read(content, Problems(path), strict_json=is_json, bounds=Bounds.of(walls))
     except PlanError:
         return None
     if not isinstance(tree, Mapping):

@@ -16,7 +16,7 @@ from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.foreach import going_on, unfolded
 from holdfast.formats.grammar import PLAN
 from holdfast.formats.graph import GRAPH, context_of
-from holdfast.formats.nodes import Mapping, Node, Scalar, read
+from holdfast.formats.nodes import Bounds, Mapping, Node, Scalar, read
 from holdfast.formats.onestep import step_of
 from holdfast.formats.premises import check_premises
 from holdfast.formats.problems import NOWHERE, Problems, folded, quoted
@@ -25,6 +25,7 @@ from holdfast.formats.records import Key, record
 from holdfast.formats.wiring import Wired, check_wiring, wired_of
 from holdfast.model.expression import MOST
 from holdfast.model.plan import FRAGMENT_SCHEMA, PLAN_SCHEMA, STEP_ID, Limits, Plan, Step, StepId
+from holdfast.model.walls import WALLS, Walls
 
 FRAGMENT: dict[str, Key] = {"schema": Key(PLAN["description"].shape), "steps": PLAN["steps"]}
 _NODE = Scalar(None, NOWHERE.line, NOWHERE.column)
@@ -41,6 +42,7 @@ def read_fragment(
     check: Check | None = None,
     again: bool = False,
     own: Own | None = None,
+    walls: Walls = WALLS,
 ) -> dict[StepId, Step]:
     """The steps of a fragment; PlanError with everything that keeps them from being added.
 
@@ -49,11 +51,12 @@ def read_fragment(
     the person knows.
     """
     problems = Problems(file)
-    tree = read(content, problems, strict_json=file.endswith(".json"))
+    is_json = file.endswith(".json")
+    tree = read(content, problems, strict_json=is_json, bounds=Bounds.of(walls))
     if not isinstance(tree, Mapping):
         message = f"a fragment is a mapping with 'steps', not {kind_of(tree)}"
         raise problems.fatal("P032", tree, message)
-    reading = Reading(problems, Path(root), source=content, check=check)
+    reading = Reading(problems, Path(root), source=content, check=check, walls=walls)
     given = record(reading, "fragment", tree, FRAGMENT) or {}
     _check_schema(tree, given, problems)
     reading.params = {

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import yaml
 
 from holdfast.errors import GuardBroken
+from holdfast.guards.apart import judged_apart
 from holdfast.guards.candidate import accept, json_of, parse_json, reject
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
@@ -16,6 +17,8 @@ from holdfast.model.plan import Guard
 from holdfast.ports import Candidate, Job
 
 MAX_DEPTH = 1000
+_QUICK = 1 << 20  # bytes
+_QUICK_PYTHON = 32 << 10  # its parser's time can grow with the square, and nothing interrupts it
 
 
 class SyntaxGuard:
@@ -28,22 +31,28 @@ class SyntaxGuard:
         return {}
 
     async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
-        language = str(guard.config)
-        if language not in _PARSERS:
-            known = ", ".join(sorted(_PARSERS))
-            raise GuardBroken(
-                f"'{language}' is no language of a syntax guard", hint=f"one of {known}"
-            )
-        suffixes, parse = _PARSERS[language]
-        if candidate.form != "tree":
-            problem = parse(candidate.content)
-            return reject(guard, problem) if problem else accept(guard)
-        files = [file for file in candidate.files if file.path.endswith(suffixes)]
-        if not files:
-            return reject(guard, f"no file of the artifact ends in {' or '.join(suffixes)}")
-        found = ((file.path, parse(file.content)) for file in files)
-        problems = [f"{path}: {problem}" for path, problem in found if problem]
-        return reject(guard, "\n".join(problems)) if problems else accept(guard)
+        quick = _QUICK_PYTHON if guard.config == "python" else _QUICK
+        if _size(candidate) > quick:
+            return await judged_apart("syntax", guard, candidate, job)
+        return parse_all(guard, candidate)
+
+
+def parse_all(guard: Guard, candidate: Candidate) -> Verdict:
+    """The verdict of a syntax guard, whatever time it takes."""
+    language = str(guard.config)
+    if language not in _PARSERS:
+        known = ", ".join(sorted(_PARSERS))
+        raise GuardBroken(f"'{language}' is no language of a syntax guard", hint=f"one of {known}")
+    suffixes, parse = _PARSERS[language]
+    if candidate.form != "tree":
+        problem = parse(candidate.content)
+        return reject(guard, problem) if problem else accept(guard)
+    files = [file for file in candidate.files if file.path.endswith(suffixes)]
+    if not files:
+        return reject(guard, f"no file of the artifact ends in {' or '.join(suffixes)}")
+    found = ((file.path, parse(file.content)) for file in files)
+    problems = [f"{path}: {problem}" for path, problem in found if problem]
+    return reject(guard, "\n".join(problems)) if problems else accept(guard)
 
 
 class FileGuard:

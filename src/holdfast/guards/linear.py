@@ -1,4 +1,8 @@
-"""Patterns by an engine whose time grows with the text and never faster."""
+"""Patterns by an engine whose time grows with the text and never faster.
+
+It grows with the size of the pattern too, which a few letters can make large: `a[ab]{900}c` takes ten
+microseconds for each letter of an unlucky text.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +18,24 @@ except ImportError:
     re2 = None
 
 _MOST = 60
+_QUICK = 20_000_000  # parts of the pattern times letters: a quarter of a second at the worst
 _NOT_IN_RE2 = ("(?=", "(?!", "(?<", "\\")
 
 
-def search(pattern: str, text: str) -> int | None:
-    """Where a pattern first matches; None if nowhere. GuardBroken if it cannot be searched."""
+class HeavyError(Exception):
+    """This would take long here: see `apart`."""
+
+
+def search(pattern: str, text: str, *, quick: bool = False) -> int | None:
+    """Where a pattern first matches; None if nowhere. GuardBroken if it cannot be searched.
+
+    If it shall be `quick`, HeavyError says that it could take longer.
+    """
     compiled = _compiled(pattern)
     if isinstance(compiled, Flaw):
         raise GuardBroken(compiled.message, hint=compiled.hint or None)
+    if quick and compiled.programsize * len(text) > _QUICK:
+        raise HeavyError
     found = compiled.search(text)
     return None if found is None else cast("int", found.start())
 

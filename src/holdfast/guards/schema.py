@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
@@ -17,18 +18,21 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from holdfast.errors import EditError, GuardBroken
+from holdfast.guards.apart import judged_apart
 from holdfast.guards.candidate import accept, json_of, parse_json, reject
 from holdfast.guards.identity import schema_identity
-from holdfast.guards.linear import pattern_flaw, search
+from holdfast.guards.linear import HeavyError, pattern_flaw, search
 from holdfast.guards.schemaparts import TYPES, Placed, parts
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
-from holdfast.model.walls import WALLS
 from holdfast.ports import Candidate, Flaw, Job
 from holdfast.process.inside import read_inside
 
 MAX_ERRORS = 20
+_QUICK = 20_000  # keywords that are asked: some tenths of a second
+_QUICK_BYTES = 1 << 20
+_left: ContextVar[list[int] | None] = ContextVar("left", default=None)  # None: as many as it takes
 
 
 class JsonSchemaGuard:
@@ -38,31 +42,45 @@ class JsonSchemaGuard:
         return schema_identity(guard, root)
 
     async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
-        schema = _schema(guard, job.root)
-        try:
-            value = json_of(candidate)
-        except ValueError as error:
-            return reject(guard, str(error))
-        flaw = schema_flaw(schema)
-        if flaw is not None:
-            raise GuardBroken(flaw.message, hint=flaw.hint or None)
-        try:
-            validator = _Linear(schema, registry=Registry())
-            errors = list(islice(validator.iter_errors(value), MAX_ERRORS))
-        except Unresolvable as error:
-            raise GuardBroken(f"the schema refers to '{error.ref}', which is not in it") from error
-        except RecursionError:
-            return reject(guard, "the artifact is nested too deeply for its schema")
-        if not errors:
-            return accept(guard)
-        return reject(guard, "\n".join(f"{error.json_path}: {_short(error)}" for error in errors))
+        guard = replace(guard, config=_schema(guard, job.root, job.walls.artifact))
+        if len(candidate.content) <= _QUICK_BYTES:
+            left = _left.set([_QUICK])
+            try:
+                return compare(guard, candidate)
+            except HeavyError:
+                pass
+            finally:
+                _left.reset(left)
+        return await judged_apart("json-schema", guard, candidate, job)
 
 
-def _schema(guard: Guard, root: str) -> Mapping[str, Json] | bool:
+def compare(guard: Guard, candidate: Candidate) -> Verdict:
+    """The verdict on a candidate by the schema that is the config of its guard."""
+    schema = guard.config
+    try:
+        value = json_of(candidate)
+    except ValueError as error:
+        return reject(guard, str(error))
+    flaw = schema_flaw(schema)
+    if flaw is not None:
+        raise GuardBroken(flaw.message, hint=flaw.hint or None)
+    try:
+        validator = _Linear(schema, registry=Registry())
+        errors = list(islice(validator.iter_errors(value), MAX_ERRORS))
+    except Unresolvable as error:
+        raise GuardBroken(f"the schema refers to '{error.ref}', which is not in it") from error
+    except RecursionError:
+        return reject(guard, "the artifact is nested too deeply for its schema")
+    if not errors:
+        return accept(guard)
+    return reject(guard, "\n".join(f"{error.json_path}: {_short(error)}" for error in errors))
+
+
+def _schema(guard: Guard, root: str, most: int) -> Mapping[str, Json] | bool:
     config = guard.config
     if isinstance(config, str):
         try:
-            config = parse_json(read_inside(root, config, WALLS.artifact).content)
+            config = parse_json(read_inside(root, config, most).content)
         except (EditError, OSError) as error:
             raise GuardBroken(f"the schema file '{config}' cannot be read: {error}") from error
         except ValueError as error:
@@ -161,6 +179,29 @@ class _Descends(Protocol):
         """The errors of a part of the instance under a part of the schema."""
 
 
+Keyword = Callable[[_Descends, Any, object, Mapping[str, Json]], Iterable[ValidationError] | None]
+
+
+def _counted(keyword: Keyword) -> Keyword:
+    """The same keyword, which counts how often it is asked: references can double at every step."""
+
+    def counting(
+        validator: _Descends, value: object, instance: object, schema: Mapping[str, Json]
+    ) -> Iterable[ValidationError] | None:
+        left = _left.get()
+        if left is not None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise HeavyError
+        return keyword(validator, value, instance, schema)
+
+    return counting
+
+
+def _search(pattern: str, text: str) -> int | None:
+    return search(pattern, text, quick=_left.get() is not None)
+
+
 # The keywords whose own implementation would search with a backtracking engine. Their signature is
 # that of the library.
 
@@ -168,7 +209,7 @@ class _Descends(Protocol):
 def _pattern(
     _: _Descends, pattern: str, instance: object, _schema: Mapping[str, Json]
 ) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and search(pattern, instance) is None:
+    if isinstance(instance, str) and _search(pattern, instance) is None:
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
@@ -182,7 +223,7 @@ def _pattern_properties(
         return
     for pattern, part in patterns.items():
         for key, value in instance.items():
-            if search(pattern, key) is not None:
+            if _search(pattern, key) is not None:
                 yield from validator.descend(value, part, path=key, schema_path=pattern)
 
 
@@ -198,7 +239,7 @@ def _additional_properties(
     for key, value in instance.items():
         if isinstance(known, Mapping) and key in known:
             continue
-        if isinstance(patterns, Mapping) and any(search(p, key) is not None for p in patterns):
+        if isinstance(patterns, Mapping) and any(_search(p, key) is not None for p in patterns):
             continue
         if allowed is False:
             yield ValidationError(f"the key {json.dumps(key)} is not allowed")
@@ -206,11 +247,33 @@ def _additional_properties(
             yield from validator.descend(value, allowed, path=key)
 
 
+def _unique_items(
+    _: _Descends, wanted: bool, instance: object, _schema: Mapping[str, Json]
+) -> Iterator[ValidationError]:
+    """The library compares each with each."""
+    if wanted and isinstance(instance, list) and len({_alike(i) for i in instance}) < len(instance):
+        yield ValidationError(f"{instance!r} has non-unique elements")
+
+
+def _alike(value: object) -> Hashable:
+    """Something that is equal for equal values of JSON: 1 is 1.0, and neither is true."""
+    if isinstance(value, Mapping):
+        return frozenset((key, _alike(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return tuple(_alike(item) for item in value)
+    return (type(value) is bool, value)
+
+
 _Linear = extend(  # type: ignore[no-untyped-call]  # the stubs leave it open
     Draft202012Validator,
     {
-        "pattern": _pattern,
-        "patternProperties": _pattern_properties,
-        "additionalProperties": _additional_properties,
+        name: _counted(keyword)
+        for name, keyword in {
+            **Draft202012Validator.VALIDATORS,
+            "pattern": _pattern,
+            "patternProperties": _pattern_properties,
+            "additionalProperties": _additional_properties,
+            "uniqueItems": _unique_items,
+        }.items()
     },
 )

@@ -9,6 +9,7 @@ from typing import cast
 
 import click
 
+from holdfast import wire
 from holdfast.cli.place import PARAMS, file_option, place, place_options
 from holdfast.cli.say import talk
 from holdfast.errors import UsageError
@@ -66,8 +67,9 @@ def mcp(
     said = dict(click.get_current_context().meta)
     params = cast("Mapping[str, Json]", said.get(PARAMS, {}))
     server = build(Desk(plan, store, plan_id, params, said, read_only=read_only))
+    most = wire.walls_at(where.root).frame
     if not by_http:
-        asyncio.run(pipe.serve(server))
+        asyncio.run(pipe.serve(server, most))
         return 0
     from holdfast.mcp import door  # noqa: PLC0415 - brings a web server
 
@@ -76,5 +78,5 @@ def mcp(
     token = door.token_in(file, fresh=new_token)
     talk(f"serving agents at http://{door.HERE}:{listening.getsockname()[1]}{door.PATH}")
     talk(f"they send 'Authorization: Bearer' with the token in {file}; Ctrl-C ends it")
-    asyncio.run(door.serve(server, listening, token))
+    asyncio.run(door.serve(server, listening, token, most))
     return 0

@@ -23,7 +23,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import UsageError
-from holdfast.mcp.frames import BUSY, INVALID_REQUEST, MOST_BYTES, Refused, read_frame, too_long
+from holdfast.mcp.frames import BUSY, INVALID_REQUEST, Refused, read_frame, too_long
 
 HERE = "127.0.0.1"
 PATH = "/mcp"
@@ -77,20 +77,22 @@ def _kept(path: str) -> str:
     return text if is_ours and is_private and len(text) == _DIGITS else ""
 
 
-async def serve(server: Server[dict[str, object]], listening: socket.socket, token: str) -> None:
-    """Serve until a signal comes."""
+async def serve(
+    server: Server[dict[str, object]], listening: socket.socket, token: str, most: int
+) -> None:
+    """Serve until a signal comes; a frame has at most so many bytes."""
     port = listening.getsockname()[1]
     hosts = [f"{name}:{port}" for name in (HERE, "localhost")]
     origins = [f"http://{host}" for host in hosts]
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
-        max_request_body_size=MOST_BYTES,
+        max_request_body_size=most,
         transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins),
     )
     # Of the parsers only this one leaves an address in absolute form as it was sent.
     config = uvicorn.Config(
-        Door(app, hosts, origins, token),
+        Door(app, hosts, origins, token, most),
         http="h11",
         ws="none",
         log_config=None,
@@ -105,12 +107,13 @@ class Door:
     """Lets in who may come in."""
 
     def __init__(
-        self, app: ASGIApp, hosts: Sequence[str], origins: Sequence[str], token: str
+        self, app: ASGIApp, hosts: Sequence[str], origins: Sequence[str], token: str, most: int
     ) -> None:
         self._app = app
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(origin.encode() for origin in origins)
         self._token = token.encode()
+        self._most = most
         self._open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -162,10 +165,10 @@ class Door:
         if self._open > MOST_OPEN:
             raise Refused(BUSY, f"{MOST_OPEN} requests are open: wait for an answer")
         try:
-            frame = await asyncio.wait_for(_body(receive), PATIENCE)
+            frame = await asyncio.wait_for(_body(receive, self._most), PATIENCE)
         except TimeoutError as error:
             raise Refused(INVALID_REQUEST, "the frame did not arrive in time") from error
-        read_frame(frame)
+        read_frame(frame, self._most)
         return frame
 
 
@@ -173,15 +176,15 @@ def _all(headers: Headers, name: bytes) -> list[bytes]:
     return [value for key, value in headers if key == name]
 
 
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive, most: int) -> bytes:
     found = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
             raise Refused(INVALID_REQUEST, "the frame was cut")
         found += message.get("body", b"")
-        if len(found) > MOST_BYTES:
-            raise too_long()
+        if len(found) > most:
+            raise too_long(most)
         if not message.get("more_body"):
             return bytes(found)
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import NoReturn, cast
 
 from holdfast.model.digest import Json
+from holdfast.model.walls import WALLS, moved_by
 
-MOST_BYTES = 10 * 2**20
 MOST_DEPTH = 64
 MOST_TOKENS = 400_000  # strings, brackets and commas
 LONGEST_ID = 256  # characters
@@ -53,15 +53,15 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault of ours
         }
 
 
-def too_long() -> Refused:
+def too_long(most: int) -> Refused:
     """What is said of a frame that is not read to its end."""
-    return Refused(INVALID_REQUEST, f"a frame has at most {MOST_BYTES:,} bytes")
+    return Refused(INVALID_REQUEST, f"a frame has at most {most:,} bytes; {moved_by('frame')}")
 
 
-def read_frame(frame: bytes) -> Message:
-    """One message; raises Refused."""
-    if len(frame) > MOST_BYTES:
-        raise too_long()
+def read_frame(frame: bytes, most: int = WALLS.frame) -> Message:
+    """One message of at most so many bytes; raises Refused."""
+    if len(frame) > most:
+        raise too_long(most)
     _check_size(frame)
     return _checked(_parsed(frame))
 

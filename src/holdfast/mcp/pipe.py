@@ -22,7 +22,6 @@ from pydantic import ValidationError
 from holdfast.mcp.frames import (
     BUSY,
     INVALID_REQUEST,
-    MOST_BYTES,
     Id,
     Message,
     Refused,
@@ -43,12 +42,15 @@ Inbox = MemoryObjectSendStream[SessionMessage | Exception]
 Outbox = MemoryObjectReceiveStream[SessionMessage]
 
 
-async def serve(server: Server[dict[str, object]]) -> None:
-    """Serve whoever is at the other end of standard input and output, until it is closed."""
+async def serve(server: Server[dict[str, object]], most: int) -> None:
+    """Serve whoever is at the other end of standard input and output, until it is closed.
+
+    A frame has at most so many bytes.
+    """
     source, sink = _claimed()
     inbox, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outbox = anyio.create_memory_object_stream[SessionMessage](0)
-    pipe = Pipe(source, sink, inbox)
+    pipe = Pipe(source, sink, inbox, most)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(pipe.send_all, outbox)
         tasks.start_soon(pipe.read_all)
@@ -69,8 +71,9 @@ def _claimed() -> tuple[int, int]:
 class Pipe:
     """Frames in, frames out, and which requests are open."""
 
-    def __init__(self, source: int, sink: int, inbox: Inbox) -> None:
+    def __init__(self, source: int, sink: int, inbox: Inbox, most: int) -> None:
         self._source = source
+        self._most = most
         self._sink = sink
         self._inbox = inbox
         self._open: set[Id] = set()
@@ -82,7 +85,7 @@ class Pipe:
 
         def read() -> None:
             try:
-                for found in messages(self._source):
+                for found in messages(self._source, self._most):
                     asyncio.run_coroutine_threadsafe(self._take(found), loop).result()
             except (OSError, RuntimeError, asyncio.CancelledError):  # it ends, or we do
                 pass
@@ -157,15 +160,15 @@ def _same(found: Id) -> Id:
     return int(found) if isinstance(found, str) and found.isdecimal() and found.isascii() else found
 
 
-def messages(source: int) -> Iterator[Message | Refused]:
+def messages(source: int, most: int) -> Iterator[Message | Refused]:
     """What comes in, frame by frame; news that nobody here listens to are left out."""
-    for line in lines(source):
+    for line in lines(source, most):
         try:
             if line is None:
-                raise too_long()
+                raise too_long(most)
             if not line.strip():
                 continue
-            found = read_frame(line)
+            found = read_frame(line, most)
         except Refused as refused:
             yield refused
             continue
@@ -174,7 +177,7 @@ def messages(source: int) -> Iterator[Message | Refused]:
             yield found
 
 
-def lines(source: int) -> Iterator[bytes | None]:
+def lines(source: int, most: int) -> Iterator[bytes | None]:
     """Whole lines of a file; None for one that is too long, as soon as that is known."""
     kept, is_too_long = bytearray(), False
     while piece := os.read(source, _PIECE):
@@ -185,7 +188,7 @@ def lines(source: int) -> Iterator[bytes | None]:
             kept, is_too_long = bytearray(), False
         if not is_too_long:
             kept += rest
-        if len(kept) > MOST_BYTES:
+        if len(kept) > most:
             yield None
             kept, is_too_long = bytearray(), True
     if kept and not is_too_long:

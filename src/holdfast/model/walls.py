@@ -23,6 +23,8 @@ class Walls:
     artifact: int = 1_000_000_000
     body: int = 10_000_000  # of a request to the page
     connections: int = 64  # to the page, at one time
+    frame: int = 10 << 20  # of the MCP server
+    ticket: int = 1 << 20
 
 
 WALLS = Walls()

@@ -8,8 +8,10 @@ can be judged.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import stat
 from dataclasses import dataclass
 
 MAX_BYTES = 20 * 10**9
@@ -43,7 +45,7 @@ class Bounded(io.BufferedReader):
     """A file of which no more than `most` bytes can be read at once."""
 
     def __init__(self, path: str, most: int) -> None:
-        super().__init__(io.FileIO(path))
+        super().__init__(io.FileIO(path, opener=_open_file))
         self._most = most
 
     def read(self, size: int | None = -1) -> bytes:
@@ -52,3 +54,12 @@ class Bounded(io.BufferedReader):
         if len(found) > self._most:
             raise TooMuchError
         return found
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Open what is a file: a pipe would be waited for, and a device has no end."""
+    handle = os.open(path, flags | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise OSError(errno.EINVAL, "not a regular file", path)

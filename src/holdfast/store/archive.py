@@ -255,18 +255,21 @@ class Archive:
             )
 
     def _read_head(self) -> None:
-        if self._file.getinfo(HEAD).file_size > self._may.text:
+        if (size := self._file.getinfo(HEAD).file_size) > self._may.text:
             raise self._refusal(f"its {HEAD} is too large", _MORE)
-        head = cast("Mapping[str, Json]", json.loads(self._file.read(HEAD)))
+        with self._file.open(HEAD) as text:  # all at once would unpack more than it says it has
+            head = cast("Mapping[str, Json]", json.loads(text.read(size + 1)))
         _check_schema(self.path, head.get("schema"))
         self.kind = str(head["kind"])
         if self.kind not in {"run", "store"}:
             raise self._refusal(f"it holds a '{self.kind}'")
+        files: set[str] = set()
         for item in cast("list[Mapping[str, str]]", head["journals"]):
             name, file, last, chain = item["name"], item["file"], int(item["last"]), item["hash"]
-            if name in self._journals or file in {known[0] for known in self._journals.values()}:
+            if name in self._journals or file in files:
                 raise self._refusal(f"journal '{name}' is in it twice")
             self._journals[name] = (file, last, chain)
+            files.add(file)
         for row in cast("list[Mapping[str, str]]", head["runs"]):
             self._runs.append(_row(row))
         self.absent = tuple(Digest(item) for item in cast("list[str]", head["absent"]))

@@ -213,13 +213,21 @@ class Fragments:
     def __init__(self, root: str) -> None:
         self._root = root
         self._own = cache(own_agents)  # one registry for the whole run
+        self._walls = walls_at(root)
 
     def read(self, content: bytes, file: str, plan: Plan) -> Mapping[StepId, Step]:
         """The steps of a file; some of them may be in the plan already."""
         from holdfast.formats.fragment import read_fragment
 
         return read_fragment(
-            content, file, self._root, plan, check=guard_flaw, again=True, own=self._own
+            content,
+            file,
+            self._root,
+            plan,
+            check=guard_flaw,
+            again=True,
+            own=self._own,
+            walls=self._walls,
         )
 
     def check(self, plan: Plan, added: Mapping[StepId, Step]) -> None:

@@ -16,9 +16,9 @@ from holdfast.errors import UsageError
 from holdfast.model.digest import Json, digest_bytes
 from holdfast.model.fixed import fixed
 from holdfast.model.text import first_line, one_line
+from holdfast.model.walls import WALLS, Walls, moved_by, size_of
 from holdfast.worker.written import read_plain
 
-MOST = 1 << 20  # bytes of a ticket
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 _LISTS = ("stakeholders", "viewpoints", "concerns", "acceptance")
 _KEYS = ("id", "title", "eoi", *_LISTS)
@@ -51,10 +51,11 @@ class Ticket:
     url: str = ""
 
 
-def read_ticket(text: str, name: str = "") -> Ticket:
+def read_ticket(text: str, name: str = "", walls: Walls = WALLS) -> Ticket:
     """The ticket in a text; UsageError says what is wrong. `name` is the file it came from, bare."""
-    if len(text.encode("utf-8", "replace")) > MOST:
-        raise UsageError(f"the ticket has more than {MOST} bytes", hint="say it in fewer words")
+    if len(text.encode("utf-8", "replace")) > walls.ticket:
+        message = f"the ticket has more than {size_of(walls.ticket)}"
+        raise UsageError(message, hint=f"say it in fewer words; {moved_by('ticket')}")
     plain = text.replace("\r\n", "\n").lstrip("\ufeff")
     if not plain.strip():
         raise UsageError("the ticket is empty", hint="say what is wanted")
