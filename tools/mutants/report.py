@@ -62,6 +62,7 @@ def write(
     data = {
         "chosen": len(chosen),
         "score": _score(whole),
+        "without a reason": _bare(whole),
         "modules": counts,
         "stale": stale,
         "survivors": [{**result, "line": one.first, "reason": why} for one, result, why in left],
@@ -69,11 +70,7 @@ def write(
     (PLACE / "report.json").write_text(
         json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
-    print(
-        f"{sum(whole[name] for name in COLUMNS)} of {len(chosen)} mutants tried, "
-        f"{_score(whole)} % killed, {len(left)} left, {whole['reasoned']} of them with a reason, "
-        f"{len(stale)} stale reasons: {PLACE}/report.md"
-    )
+    print(f"{_tally(whole, len(chosen))}, {len(stale)} stale reasons: {PLACE}/report.md")
     return int(_score(whole) < ENOUGH or bool(whole["broken"]) or bool(stale))
 
 
@@ -98,6 +95,20 @@ def _score(counts: Mapping[str, int]) -> float:
     return round(100 * sum(counts[name] for name in _KILLED) / whole, 1) if whole else 0.0
 
 
+def _bare(counts: Mapping[str, int]) -> int:
+    """How many are neither killed nor have a reason."""
+    left = sum(counts[name] for name in COLUMNS if name not in _KILLED)
+    return left - counts["reasoned"]
+
+
+def _tally(whole: Mapping[str, int], chosen: int) -> str:
+    left = sum(whole[name] for name in COLUMNS if name not in _KILLED)
+    return (
+        f"{sum(whole[name] for name in COLUMNS)} of {chosen} mutants tried, {_score(whole)} % killed, "
+        f"{left} left, {_bare(whole)} of them without a reason"
+    )
+
+
 def _lines(
     counts: Mapping[str, collections.Counter[str]],
     whole: collections.Counter[str],
@@ -105,27 +116,27 @@ def _lines(
     stale: Sequence[str],
     chosen: int,
 ) -> list[str]:
-    heads = ("module", "mutants", *COLUMNS, "with a reason", "score")
+    heads = ("module", "mutants", *COLUMNS, "without a reason", "score")
     lines = [
         "# Mutants of the core",
         "",
-        f"{sum(whole[name] for name in COLUMNS)} of {chosen} tried, {_score(whole)} % killed.",
+        f"{_tally(whole, chosen)}.",
         "",
         f"| {' | '.join(heads)} |",
         f"|---{'|--:' * (len(heads) - 1)}|",
     ]
     for name, row in [*sorted(counts.items()), ("all", whole)]:
         cells = [sum(row[one] for one in COLUMNS), *(row[one] for one in COLUMNS)]
-        lines.append(
-            f"| {name} | {' | '.join(map(str, cells))} | {row['reasoned']} | {_score(row)} |"
-        )
-    lines += ["", "## Not killed", ""]
-    for one, result, why in sorted(left, key=lambda row: (row[0].module, row[0].first)):
-        told = f" ({result['why']})" if result["verdict"] == "broken" else ""
-        lines.append(
-            f"- {one.module}:{one.first} `{one.function}` {one.kind}: `{one.text}`: "
-            f"{result['verdict']}{told}{f'; {why}' if why else ''}"
-        )
+        lines.append(f"| {name} | {' | '.join(map(str, cells))} | {_bare(row)} | {_score(row)} |")
+    for head, is_reasoned in (("without a reason", False), ("with a reason", True)):
+        lines += ["", f"## Not killed, {head}", ""]
+        rows = [row for row in left if bool(row[2]) is is_reasoned]
+        for one, result, why in sorted(rows, key=lambda row: (row[0].module, row[0].first)):
+            told = f" ({result['why']})" if result["verdict"] == "broken" else ""
+            lines.append(
+                f"- {one.module}:{one.first} `{one.function}` {one.kind}: `{one.text}`: "
+                f"{result['verdict']}{told}{f'; {why}' if why else ''}"
+            )
     if stale:
         lines += ["", "## Reasons that nothing needs", "", *(f"- {one}" for one in stale)]
     return lines
