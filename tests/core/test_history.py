@@ -93,3 +93,9 @@ def test_who_waits_for_a_model_takes_the_room_of_its_provider() -> None:
     assert makespan(graph_, everything, TIMES, Room(1, providers={"p": 2})) == 20
     assert makespan(graph_, everything, TIMES, Room(1, whole=1, providers={"p": 4})) == 50
     assert makespan(graph_, everything, TIMES, Room(1)) == 50
+
+
+def test_who_runs_alone_holds_up_nobody_before_it_begins() -> None:
+    of = plan(step("a"), replace(step("m"), effects="workspace"), step("z"))
+    everything = {sid(n): 10 for n in "amz"}
+    assert makespan(graph_of(of), set(everything), everything, Room(3)) == 20
