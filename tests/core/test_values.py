@@ -238,3 +238,8 @@ def test_names_that_are_too_long_to_read_are_cut() -> None:
     with pytest.raises(AttemptError) as caught:
         filled(step, lambda _: json.dumps(long).encode())
     assert caught.value.message.endswith(f"it has: {'k' * 59}…, {'k' * 60}")
+
+
+def test_what_cannot_be_read_names_no_need() -> None:
+    assert read_by(replace(builders.step("s", "a"), prompt="use ${{ steps.a.output")) == set()
+    assert read_by(replace(builders.step("s", "a"), prompt="use ${{ + }}")) == set()
