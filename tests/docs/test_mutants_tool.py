@@ -188,3 +188,13 @@ def test_a_reason_for_what_a_sample_left_out_is_not_stale(kept: Path) -> None:
     (kept / "survivors.toml").write_text(reason("1 → 2"))
     some = [one for one in every if one.text != "1 → 2"]
     assert report.write(some, {one.name: {"verdict": "killed"} for one in some}, every) == 0
+
+
+def test_a_reason_that_another_sample_needs_is_not_stale(kept: Path) -> None:
+    every = all_mutants()
+    (kept / "survivors.toml").write_text(reason("1 → 2"))
+    results = {
+        one.name: {"verdict": "survived" if one.text == "1 → 2" else "killed"} for one in every
+    }
+    some = [one for one in every if one.text != "1 → 2"]
+    assert report.write(some, results, every) == 0

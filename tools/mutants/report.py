@@ -34,7 +34,6 @@ def write(
     """
     reasons = tomllib.loads(REASONS.read_text(encoding="utf-8")).get("survivor", [])
     tried = [(one, results[one.name]) for one in chosen if one.name in results]
-    used: collections.Counter[int] = collections.Counter()
     left: list[tuple[Mutant, Mapping[str, Any], str]] = []
     counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for one, result in tried:
@@ -44,16 +43,13 @@ def write(
             continue
         at = next((at for at, entry in enumerate(reasons) if _matches(entry, one)), None)
         if at is not None:
-            used[at] += 1
             counts[one.module]["reasoned"] += 1
         left.append((one, result, reasons[at]["reason"] if at is not None else ""))
     modules = {one.module for one in chosen}
     stale = [
         f"{entry['module']}:{entry['function']}: {entry['change']}"
-        for at, entry in enumerate(reasons)
-        if not used[at]
-        and entry["module"] in modules
-        and _is_decided(entry, every or chosen, results)
+        for entry in reasons
+        if entry["module"] in modules and _is_stale(entry, every or chosen, results)
     ]
     whole = sum(counts.values(), collections.Counter[str]())
     lines = _lines(counts, whole, left, stale, len(chosen))
@@ -82,11 +78,15 @@ def _matches(entry: Mapping[str, str], one: Mutant) -> bool:
     )
 
 
-def _is_decided(
-    entry: Mapping[str, str], every: Sequence[Mutant], results: Mapping[str, object]
+def _is_stale(
+    entry: Mapping[str, str], every: Sequence[Mutant], results: Mapping[str, Mapping[str, Any]]
 ) -> bool:
-    """Whether every mutant of this entry was tried; one outside of a sample says nothing."""
-    return all(one.name in results for one in every if _matches(entry, one))
+    """Whether every mutant of this entry is killed; one that was not tried says nothing."""
+    return all(
+        one.name in results and results[one.name]["verdict"] in _KILLED
+        for one in every
+        if _matches(entry, one)
+    )
 
 
 def _score(counts: Mapping[str, int]) -> float:
