@@ -386,3 +386,9 @@ def test_that_a_step_changes_project_files_in_its_copy_is_part_of_what_it_promis
 )
 def test_what_stands_is_not_good_enough(probe: Probe, reason: Reason) -> None:
     assert chosen(probe) == Choice("run", reason)
+
+
+def test_a_cause_is_named_against_what_stood_or_else_the_newest() -> None:
+    stood = artifact(at=5)
+    assert (NOTHING.base, FOUND.base) == (None, KEPT)
+    assert FOUND._replace(stood=stood).base is stood

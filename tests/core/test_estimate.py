@@ -211,3 +211,8 @@ def test_a_judge_has_its_rubric() -> None:
 def test_any_name_of_a_step_can_be_counted() -> None:
     found = total({StepId("a\udc80"): from_history([1, 2]), StepId("b"): from_history([1, 2])})
     assert 2 <= found.p50 <= found.p90 <= 4
+
+
+def test_runs_are_looked_back_at_in_the_order_of_time_whatever_their_names() -> None:
+    ones = [made("r2", "a", 110, 2), made("r9", "a", 100, 1)]
+    assert looked_back(Account(made=ones)) == {RunId("r2"): Looked(100, 110, partly=False)}

@@ -55,6 +55,7 @@ from tests.core.builders import (
     started,
     state_of,
     step,
+    taken,
 )
 
 ONE = plan(step("s"), step("x"))
@@ -387,3 +388,12 @@ def test_what_people_let_be_does_not_come_up_again(code: str, answered: set[str]
     assert nothing in refused(state_of(ONE, wanted), replace(decided, triggers=("e-2",)))
     state = state_of(ONE, wanted, decided)
     assert (state.replan, state.answered) == (None, answered)
+
+
+@pytest.mark.parametrize("kept", [reused("x"), taken("x")])
+def test_what_was_made_without_a_step_is_made_again_with_it(kept: Event) -> None:
+    of = graph("s>x")
+    for below in ([kept], [started("x"), accepted("x")]):
+        state = state_of(of, about("s", "step_waived"), *below)
+        follow(state, GapClosed(S, (S, sid("x"))))
+        assert {here.phase for here in state.steps.values()} == {"pending"}

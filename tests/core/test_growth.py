@@ -497,3 +497,9 @@ def test_an_added_step_waits_for_what_it_may_go_on_without_until_that_is_lost() 
     assert (before.missing[sid("x")], before.missing[sid("y")]) == (1, 1)
     after_it = grown(BASE, fails, event, plans={event.plan: whole})
     assert (after_it.missing[sid("x")], after_it.missing[sid("y")]) == (0, 1)
+
+
+def test_an_added_step_that_runs_alone_is_known_as_such() -> None:
+    alone = replace(step("x"), effects="workspace")
+    whole, event = growth(BASE, alone, step("y"))
+    assert grown(BASE, event, plans={event.plan: whole}).alone == {"x"}

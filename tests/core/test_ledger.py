@@ -576,3 +576,16 @@ def test_a_step_is_contested_as_it_was_made_then(place: int, *, is_doubted: bool
 def test_what_stands_on_something_free_is_in_no_circle() -> None:
     stands = {"b": ("a",), "c": ("b",), "d": ("c", "b"), "x": ("y", "d"), "y": ("x",)}
     assert _circling(stands) == ["x", "y"]
+
+
+def test_what_is_contested_is_not_sure_at_all() -> None:
+    found = ledger(
+        told("a", observed=(Observation("rain", "a.csv", 0.9),)),
+        said=[Said("contest", "a.csv", "nobody saw it")],
+    )
+    assert sure(found.evidence[0], found) == 0.0
+
+
+def test_only_questions_of_people_are_asked_by_them() -> None:
+    words = [Said("gap", "", "the map"), Said("uncertainty", "", "who drew it")]
+    assert [one.question for one in ledger(said=words).uncertainties] == ["who drew it"]

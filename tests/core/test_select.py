@@ -108,3 +108,8 @@ def test_who_names_something_else_is_told_what_there_is(word: str, hint: str) ->
 def test_a_word_is_a_step_and_one_with_wildcards_is_many(word: str, said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         select(GRAPH, [word], states=dict, changed=list)
+
+
+def test_what_changed_and_left_the_plan_is_not_chosen() -> None:
+    found = select(GRAPH, ["changed"], states=dict, changed=lambda: [StepId("e"), StepId("gone")])
+    assert found == {"e"}

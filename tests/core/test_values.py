@@ -216,6 +216,8 @@ def test_a_condition_does_not_hold_on_what_is_lost() -> None:
     step = asked({"steps.json.output.n": {"equals": 1}})
     assert condition_unmet(step, several) == ""
     assert condition_unmet(step, several, {sid("json")})
+    absent = asked({"steps.json.output.n": {"exists": False}})
+    assert condition_unmet(absent, several, {sid("json")}) == ""
 
 
 def test_templates_are_found_however_deep_they_lie() -> None:

@@ -198,3 +198,14 @@ def test_a_reason_that_another_sample_needs_is_not_stale(kept: Path) -> None:
     }
     some = [one for one in every if one.text != "1 → 2"]
     assert report.write(some, results, every) == 0
+
+
+def test_a_reason_may_be_that_of_one_among_equal_changes(kept: Path) -> None:
+    twice = mutants("module", SOURCE.replace("found[-1]", "found[-1] or found[1]"))
+    left = [one for one in twice if one.text == "1 → 2"]
+    results = {one.name: {"verdict": "survived" if one in left else "killed"} for one in twice}
+    assert [one.number for one in left] == [1, 2]
+    (kept / "survivors.toml").write_text(f"{reason('1 → 2')}number = 2\n")
+    report.write(twice, results)
+    data = json.loads((kept / "report.json").read_text())["survivors"]
+    assert [one["reason"] for one in data] == ["", "it may"]

@@ -70,16 +70,17 @@ def write(
     return int(_score(whole) < ENOUGH or bool(whole["broken"]) or bool(stale))
 
 
-def _matches(entry: Mapping[str, str], one: Mutant) -> bool:
+def _matches(entry: Mapping[str, Any], one: Mutant) -> bool:
     return (
         entry["module"] == one.module
         and fnmatchcase(one.function, entry["function"])
         and (entry["change"] == one.text or fnmatchcase(one.text, entry["change"]))
+        and entry.get("number", one.number) == one.number
     )
 
 
 def _is_stale(
-    entry: Mapping[str, str], every: Sequence[Mutant], results: Mapping[str, Mapping[str, Any]]
+    entry: Mapping[str, Any], every: Sequence[Mutant], results: Mapping[str, Mapping[str, Any]]
 ) -> bool:
     """Whether every mutant of this entry is killed; one that was not tried says nothing."""
     return all(
