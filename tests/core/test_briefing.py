@@ -10,12 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.briefing import LETTERS, SUMMED, briefing, needed_by
+from holdfast.core.briefing import (
+    BUDGET,
+    LETTERS,
+    SUMMED,
+    Briefing,
+    ancestors,
+    briefing,
+    ids_on,
+    needed_by,
+)
 from holdfast.core.ledger import Ledger, folded
 from holdfast.core.said import Said
-from holdfast.model.handoff import Change, Handoff, Observation, Trial, Undone
+from holdfast.core.waves import graph_of
+from holdfast.model.handoff import Change, Handoff, Observation, Standing, Trial, Undone
 from holdfast.model.plan import GATHER, StepId
-from tests.core.builders import step
+from tests.core.builders import graph, step
 from tests.core.test_ledger import alike, handoffs, told
 
 NEEDS = [StepId("b")]
@@ -218,3 +228,86 @@ def test_who_needs_a_step_that_gathers_needs_what_it_gathers() -> None:
     steps = {one.id: one for one in (gather, inner, step("a", "x"), *map(step, "obxp"))}
     assert needed_by(steps, step("s", "g", "p")) == {"g", "a", "h", "b", "p"}
     assert needed_by(steps, step("s")) == set()
+
+
+@pytest.mark.req("R126")
+def test_each_kind_is_summed_up_by_its_name() -> None:
+    near = [
+        told(
+            f"a-step-with-a-long-name-{n}",
+            first=f"look at map {n}, and at nothing else" * 20,  # so that no line finds room
+            changed=(Change(f"map {n}", "map.svg"),),
+            not_done=(Undone(f"part {n}", "no time"),),
+            observed=(Observation(f"{n}", "a.csv"),),
+            uncertainty=f"who drew {n}",
+        )
+        for n in range(6)
+    ]
+    whole = folded(near, alike, {f"H{n}": "untested" for n in range(6)})
+    page = briefing(whole, [one.step for one in near], list(whole.hypotheses), budget=47).text
+    assert page.partition(SUMMED)[2].strip() == (
+        "- 7 steps more: 6 pieces of advice, 6 accounts, 6 changes, 6 gaps, 6 open questions, "
+        "6 findings, 6 hypotheses; `holdfast ledger` lists them"
+    )
+
+
+@pytest.mark.req("R126")
+def test_hypotheses_that_find_no_room_are_counted() -> None:
+    tested: dict[str, Standing] = {f"H{n}": "untested" for n in range(60)}
+    page = briefing(folded([], alike, tested), [], list(tested), budget=80).text
+    kept, _, summed = page.partition(SUMMED)
+    left = len(tested) - len(entries(kept))
+    assert 0 < left < len(tested)
+    assert summed.strip() == f"- {left} hypotheses: `holdfast ledger hypotheses`"
+
+
+@pytest.mark.req("R126")
+@pytest.mark.parametrize("more", range(LETTERS))
+def test_a_page_that_just_finds_room_is_told_whole(more: int) -> None:
+    whole = folded([told("b", first="look" + "!" * more, uncertainty="who drew it")], alike)
+    text = briefing(whole, NEEDS).text
+    least = -(-(len(text) + 2) // LETTERS)  # the line feeds behind it count
+    assert briefing(whole, NEEDS, budget=least) == Briefing(text, 0)
+    assert briefing(whole, NEEDS, budget=least - 1).left_out
+
+
+def test_every_step_above_one_is_known() -> None:
+    known = graph_of(graph("a>b>d c>d>e f"))
+    assert ancestors(known, StepId("d")) == {"a", "b", "c"}
+
+
+@pytest.mark.req("R117", "R127")
+def test_of_many_wordings_some_are_told_and_the_others_counted() -> None:
+    names = ["it rained", "It rained", "it rained.", "It rained.", "it rained!", "It rained!"]
+    steps = [told(f"s{n}", observed=(Observation(text, "log"),)) for n, text in enumerate(names)]
+    page = briefing(folded(steps, alike), [one.step for one in steps]).text
+    others = 'also put as "It rained", "it rained.", "It rained." and 2 wordings more e-'
+    assert f"- it rained (log, said 6 times), {others}" in page
+
+
+@pytest.mark.req("R117")
+def test_a_question_that_is_resolved_is_told_no_more() -> None:
+    asked = told("a", uncertainty="who drew it", resolves=("who drew it",))
+    open_one = told("b", 1, uncertainty="who paid for it")
+    whole = folded([asked, open_one], alike)
+    assert {one.status for one in whole.uncertainties} == {"resolved", "open"}
+    page = briefing(whole, [StepId("a"), StepId("b")]).text
+    assert "who paid for it" in page
+    assert "who drew it" not in page
+
+
+def test_what_people_found_stands_beside_what_the_first_steps_found() -> None:
+    first = told("a", observed=(Observation("rain falls", "a.csv", 0.9),))
+    person = Said("evidence", "", "sun shines", "me")
+    page = briefing(folded([first], alike, said=[person]), []).text
+    assert page.index("rain falls") < page.index("sun shines")
+
+
+def test_a_page_has_room_for_four_thousand_tokens_if_nobody_says_otherwise() -> None:
+    assert (BUDGET, LETTERS) == (4_000, 4)
+
+
+def test_the_ids_on_a_page_are_those_that_end_an_entry() -> None:
+    whole = folded([told("b", observed=(Observation("as e-0123456789ab says, rain"),))], alike)
+    page = briefing(whole, NEEDS).text
+    assert ids_on(page) == {whole.evidence[0].id, whole.handoffs[0].id}

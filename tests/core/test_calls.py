@@ -1,6 +1,9 @@
 """Answers and uses of tools are kept as long as nobody acted on them, and no longer."""
 
+import pytest
+
 from holdfast.core.state import Paid, Tools
+from holdfast.errors import BugError
 from holdfast.model.event import (
     AnswersKept,
     CallAnswered,
@@ -14,6 +17,7 @@ from holdfast.model.event import (
 from tests.core.builders import (
     about,
     failed,
+    follow,
     lost,
     plan,
     ref,
@@ -82,3 +86,25 @@ def test_uses_of_tools_alone_or_those_left_alone_are_kept_too() -> None:
     assert after(used, started("s"), lost("s")) == ((), Tools({USED.use: USED}))
     left = AnswersKept(S, (), (), (ref("begun"),))
     assert after(left, started("s"), lost("s")) == ((), Tools(left=frozenset({ref("begun")})))
+
+
+def test_a_tool_that_is_under_way_is_not_begun_again() -> None:
+    begun = (started("s"), about("s", "tool_started"))
+    with pytest.raises(BugError, match="a use of 'add' of 's' is under way already"):
+        after(*begun, about("s", "tool_started"))
+    after(*begun, about("s", "tool_used"), about("s", "tool_started"))
+
+
+def test_a_call_that_is_under_way_is_not_begun_again() -> None:
+    with pytest.raises(BugError, match="call 1 of 's' is under way already"):
+        after(started("s"), about("s", "call_started"), about("s", "call_started"))
+
+
+def test_a_verdict_cuts_off_what_is_under_way() -> None:
+    state = state_of(plan(step("s")), started("s"), about("s", "call_started"))
+    assert (state.reserved, state.reserved_tokens) == (100, 50)
+    follow(state, rejected("s"))
+    assert (state.reserved, state.reserved_tokens) == (0, 0)
+    spent = state.spent
+    assert (spent.cost, spent.tokens, spent.interrupted, spent.cut) == (100, 50, 100, 1)
+    assert spent.rejected == 0, "what was cut off is counted once"

@@ -354,3 +354,41 @@ def test_contested_findings_and_unfit_additions_are_reasons_to_run() -> None:
     assert choose(S, contested, NONE, now=0).reason == Reason("evidence_contested", ("e-1",))
     unfit = FOUND._replace(unfit="no list")
     assert choose(S, unfit, NONE, now=0).reason == Reason("additions_unfit", ("no list",))
+
+
+def test_parameters_that_come_or_go_are_told_apart_from_the_model() -> None:
+    bare, one = (parts(replace(S, model="m", parameters=p)) for p in ({}, {"t": 1}))
+    for before, after in ((bare, one), (one, bare)):
+        (found,) = differences(before, after, None, {})
+        assert (found.code, found.part, found.names) == ("parameters_changed", "parameters", ("t",))
+
+
+def test_what_stayed_as_it_was_is_told_in_the_order_of_the_parts() -> None:
+    whole = parts(replace(S, prompt="p", model="m", guards=(Guard("syntax"),)))
+    assert unchanged_parts(whole, ()) == ("prompt", "model", "uses", "guards", "upstream")
+    moved = (change("upstream", "upstream_changed", "a"), change("prompt", "prompt_changed"))
+    assert unchanged_parts(whole, moved) == ("model", "uses", "guards")
+
+
+def test_that_a_step_changes_project_files_in_its_copy_is_part_of_what_it_promises() -> None:
+    copy = replace(S, workspace="scratch")
+    (found,) = differences(parts(copy), parts(replace(copy, effects="workspace")), None, {})
+    assert (found.code, found.part) == ("contract_changed", "effects")
+
+
+@pytest.mark.parametrize(
+    ("probe", "reason"),
+    [
+        (FOUND._replace(contested=("e-1",)), Reason("evidence_contested", ("e-1",))),
+        (FOUND._replace(unfit="x"), Reason("additions_unfit", ("x",))),
+        (FOUND._replace(unsure=("gcc",)), Reason("command_changed", ("gcc cannot be resolved",))),
+    ],
+)
+def test_what_stands_is_not_good_enough(probe: Probe, reason: Reason) -> None:
+    assert chosen(probe) == Choice("run", reason)
+
+
+def test_a_cause_is_named_against_what_stood_or_else_the_newest() -> None:
+    stood = artifact(at=5)
+    assert (NOTHING.base, FOUND.base) == (None, KEPT)
+    assert FOUND._replace(stood=stood).base is stood

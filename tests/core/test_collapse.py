@@ -199,3 +199,14 @@ def test_a_hundred_thousand_steps_are_drawn() -> None:
     graph = graph_from(items(100_000))
     drawn = picture_of(graph)
     assert names(drawn) == ["root", "each ×100,000", "end"]
+
+
+def test_a_box_that_is_nearly_all_of_what_was_opened_is_opened_along_with_it() -> None:
+    parts = [f"out.in.{n:02}" for n in range(20)]
+    needs: Needs = {**{part: [] for part in parts}, "out.in": parts, "out": ["out.in"]}
+    needs |= {f"z{n}": [] for n in range(10)}
+    within = {**dict.fromkeys(parts, "out.in"), "out.in": "out"}
+    graph = graph_from(needs, within)
+    found = opened(graph, families(graph.steps), "p", StepId(parts[3]), 1)
+    assert [level.name for level in found.levels] == ["p", "out: 22 steps"]
+    assert names(found.picture) == [*parts, "out.in"]

@@ -151,3 +151,9 @@ def test_plans_that_differ_beside_their_steps_are_not_the_same() -> None:
     assert not plan_change(one, plan(a="1", b="2")).is_empty
     assert not plan_change(plan(a="1", b="2"), one).is_empty
     assert not plan_change(one, plan(a="2")).is_empty
+
+
+def test_an_item_that_moved_is_the_same_whatever_the_order_of_its_keys() -> None:
+    before: Json = [{"a": 1, "b": 2}]
+    after: Json = [0, {"b": 2, "a": 1}]
+    assert list(value_changes(before, after)) == [ValueChange("[0]", "added", None, 0)]

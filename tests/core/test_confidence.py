@@ -248,3 +248,32 @@ def test_a_long_chain_of_syntheses_is_gone_through_once(
     for number in range(1, 20_000):
         known[f"e{number}"] = Weight("", claimed, (f"e{number - 1}",))
     assert certainties(known)["e19999"] == found
+
+
+def test_what_is_certain_counts_among_other_sources() -> None:
+    known = {
+        "sure": Weight("a.csv", 1.0),
+        "half": Weight("b.csv", 0.5),
+        "sum": Weight("", 1.0, ("sure", "half")),
+    }
+    assert bounded("sum", known) == 1.0
+    assert together(["sum", "half"], known) == 1.0
+
+
+def test_what_stands_on_nothing_sure_is_not_sure() -> None:
+    known = {
+        "one": Weight("a.csv", 0.0),
+        "two": Weight("b.csv", 0.0),
+        "sum": Weight("", 0.9, ("one", "two")),
+    }
+    assert bounded("sum", known) == 0.0
+
+
+def test_what_stands_on_nothing_known_widens_no_way() -> None:
+    known = {
+        "one": Weight("a.csv", 0.5),
+        "two": Weight("b.csv", 0.5),
+        "lost": Weight("", 0.9, ("gone",)),
+        "sum": Weight("", 0.8, ("one", "two", "lost")),
+    }
+    assert together(["sum"], known) == pytest.approx(0.75)

@@ -396,3 +396,14 @@ def test_a_conflict_about_content_names_both_sides_and_any_of_them_may_win() -> 
         for wrong in (-1, 2):
             with pytest.raises(UsageError, match="has positions 0 to 1"):
                 decided(found, wrong, "me")
+
+
+def test_of_three_sides_the_weightiest_wins_and_its_weightiest_voice_speaks() -> None:
+    found = settled(
+        said("techwriter", "use cookies"),
+        said("security-analyst", "use cookies"),
+        said("reviewer", "use localStorage"),
+        said("dev-react", "use sessionStorage"),
+    )
+    assert (winner(found), found.how) == ("security-analyst", "score")
+    assert [found.positions[place].agent for place in found.dissent] == ["dev-react", "reviewer"]

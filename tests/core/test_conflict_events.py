@@ -1,6 +1,7 @@
 """What conflicts mean for the state of a run: who waits, what ends, what is made again."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,9 +16,11 @@ from holdfast.model.event import (
     ConflictFound,
     ConflictResolved,
     Event,
+    GapClosed,
     Reason,
     RunEnded,
     RunRested,
+    StepsReopened,
     StepsReset,
 )
 from holdfast.model.plan import plan_json
@@ -33,6 +36,7 @@ from tests.core.builders import (
     sid,
     started,
     state_of,
+    waived,
 )
 
 PLAN = graph("s>below t")
@@ -113,3 +117,26 @@ def test_who_has_a_part_in_two_conflicts_waits_until_both_are_settled() -> None:
     assert state.steps[sid("s")].reason == Reason("conflict_open", ("c-2",))
     assert state.steps[sid("s")].settled == (FOUND,)
     assert state.conflicts == {"c-2": other}
+
+
+@pytest.mark.req("R85")
+def test_who_is_sent_back_has_no_position_any_more() -> None:
+    state = agree(*MADE, StepsReopened(sid("s"), sid("s"), (sid("s"),)))
+    assert state.conflicts == {}
+    assert state.steps[sid("s")].phase == "pending"
+
+
+def test_who_is_made_after_all_has_no_position_any_more() -> None:
+    state = state_of(PLAN, *MADE)
+    follow(state, StepsReset((sid("s"),), "retried"), waived("s"), replace(FOUND, conflict="c-2"))
+    assert state.conflicts.keys() == {"c-2"}
+    follow(state, GapClosed(sid("s"), (sid("s"),)))
+    assert state.conflicts == {}
+
+
+def test_who_waits_for_people_waits_for_the_conflict_alone() -> None:
+    asked = replace(PARKED, guards=("g",), approvals=("a-1",))
+    state = agree(started("t"), accepted("t"), started("s"), asked, FOUND)
+    assert state.steps[sid("s")].reason == Reason("conflict_open", ("c-1",))
+    follow(state, replace(FOUND, conflict="c-2"))
+    assert state.steps[sid("s")].reason == Reason("conflict_open", ("c-1", "c-2"))

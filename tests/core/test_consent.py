@@ -18,9 +18,11 @@ from holdfast.model.event import (
     RunRested,
     RunResumed,
     Shown,
+    Skipped,
+    StepsSkipped,
 )
 from holdfast.model.items import Item, folded, item_id, opened
-from holdfast.model.plan import Plan, plan_digest
+from holdfast.model.plan import Plan, StepId, plan_digest
 from tests.core.builders import accepted, begun, graph, recorded, ref, reused, sid, started, step
 
 PLAN = graph("a>b")
@@ -183,3 +185,12 @@ def test_items_that_come_with_their_step_are_asked_about_like_any_added_step() -
     start = replace(begun(), plan=plan_digest(PLAN), agreed="shown")
     state = fold(PLAN, recorded([start, started("a"), accepted("a"), event]), lambda _: later)
     assert is_unasked(state, ITEM)
+
+
+@pytest.mark.req("R165")
+@pytest.mark.parametrize(
+    ("code", "left"), [("not_selected", []), ("dependency_failed", [sid("b")])]
+)
+def test_what_a_run_is_complete_without_is_not_asked_about(code: str, left: list[StepId]) -> None:
+    out = StepsSkipped((Skipped(sid("b"), code, sid("a")),))
+    assert not_agreed(run(started("a"), accepted("a"), out, agreed="nothing")) == left

@@ -398,3 +398,33 @@ def test_what_a_failure_left_out_stays_out_when_a_gap_is_closed() -> None:
         reused("c"),
     )
     assert close_gaps(state, [sid("a")]) == [GapClosed(sid("a"), (sid("a"), sid("c")))]
+
+
+def test_these_ends_are_the_same_again() -> None:
+    assert {
+        "call_refused",
+        "model_refused",
+        "not_recorded",
+        "credentials_missing",
+        "answer_too_large",
+        "budget_spent",
+        "tool_unconfirmed",
+    } == PERMANENT
+
+
+def test_an_added_step_is_skipped_once_for_the_first_that_it_needs_and_only_while_it_waits() -> (
+    None
+):
+    lost_ones = [StepFailed(sid(name), Reason("lost")) for name in "ab"]
+    state = state_of(graph("a>c b>c a>d"), *lost_ones)
+    first = Skipped(sid("c"), "dependency_failed", sid("a"))
+    assert cut_off(state, [sid("c")]) == StepsSkipped((first,))
+    follow(state, StepsSkipped((first,)))
+    assert cut_off(state, [sid("c")]) is None
+
+
+def test_what_a_condition_left_out_is_judged_again_when_a_gap_is_closed() -> None:
+    of = graph("a>b a>c a>d")
+    left = StepsSkipped((Skipped(sid("b"), "condition_unmet", sid("a")),))
+    state = state_of(of, waived("a"), left, reused("c"))
+    assert close_gaps(state, [sid("a")]) == [GapClosed(sid("a"), tuple(map(sid, "abc")))]

@@ -35,6 +35,7 @@ from tests.core.builders import (
     rejected,
     reused,
     sid,
+    skipped,
     started,
     state_of,
     step,
@@ -181,3 +182,19 @@ def test_who_would_stop_everything_is_known_before() -> None:
     no, lost_one = Reason("guard_fatal", ("g",)), Reason("lost")
     assert [escalates(one, no) for one in (plain, critical, fatal)] == [False, True, True]
     assert [escalates(one, lost_one) for one in (plain, critical, fatal)] == [False, True, False]
+
+
+def test_a_wave_that_failed_names_those_that_failed_and_not_what_was_left_out() -> None:
+    of = plan(*map(step, "abc"))
+    assert state_of(of, *failing("a"), skipped("b"), *failing("c")).escalation == Reason(
+        "wave_failed", (sid("a"), sid("c"))
+    )
+
+
+def test_a_step_that_failed_before_it_ran_counts_when_it_ran() -> None:
+    of = plan(*map(step, "abc"))
+    unborn = StepFailed(sid("b"), Reason("command_failed"))
+    again = [unborn, StepsReset((sid("b"),), "retried"), *failing("b")]
+    assert state_of(of, *failing("a"), *again, skipped("c")).escalation == Reason(
+        "wave_failed", (sid("a"), sid("b"))
+    )

@@ -9,7 +9,9 @@ from holdfast.core.estimate import (
     NOTHING,
     UNKNOWN,
     Estimate,
+    Judge,
     Looked,
+    Total,
     asked_models,
     either,
     from_history,
@@ -168,3 +170,49 @@ def test_looking_back_a_run_is_held_to_what_the_runs_before_it_let_expect() -> N
     assert not found[RunId("r2")].is_off
     assert found[RunId("r3")].is_off
     assert looked_back(Account(made=[*ones[:1], made("r2", "a", None, 2)])) == {}
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "is_off"),
+    [(10, 20, False), (10, 21, True), (20, 10, False), (21, 10, True), (0, 0, False), (0, 1, True)],
+)
+def test_more_than_twice_as_much_is_off(expected: int, actual: int, *, is_off: bool) -> None:
+    assert Looked(expected, actual, partly=False).is_off is is_off
+
+
+@pytest.mark.parametrize(("size", "read"), [(0, 5), (5, 0), (0, 0)])
+def test_where_nobody_knows_what_is_read_the_cost_stays_as_it_was(size: int, read: int) -> None:
+    assert from_template([(7, read)], size).costs == (7,)
+
+
+@pytest.mark.parametrize("tries", [0, 1])
+def test_there_is_one_try_at_least(tries: int) -> None:
+    assert from_price(100, tries, None, bounded=True).costs == (100, 100, 100)
+    assert from_size(100, tries, None).costs == (100, 100, 100)
+
+
+def test_a_step_whose_items_are_not_known_asks_the_models_of_its_items() -> None:
+    item = Step(StepId("each"), uses="llm", model="p:m", guards=(Guard("judge", {"model": "p:j"}),))
+    each = Step(StepId("each"), for_each="${{ steps.list }}", template=item)
+    assert each.awaits_items
+    assert asked_models(each) == ("p:m", "p:j")
+    assert asked_models(each, about_it=True) == ("p:j",)
+
+
+def test_nothing_costs_nothing() -> None:
+    assert total({}) == Total() == Total(p50=0, p90=0, unknown=0, attempts=0, without_history=0)
+
+
+def test_a_judge_has_its_rubric() -> None:
+    step = Step(StepId("a"), guards=(Guard("judge", {"model": "p:m", "rubric": "is it short?"}),))
+    assert judges_of(step) == [Judge("p:m", "is it short?", 1)]
+
+
+def test_any_name_of_a_step_can_be_counted() -> None:
+    found = total({StepId("a\udc80"): from_history([1, 2]), StepId("b"): from_history([1, 2])})
+    assert 2 <= found.p50 <= found.p90 <= 4
+
+
+def test_runs_are_looked_back_at_in_the_order_of_time_whatever_their_names() -> None:
+    ones = [made("r2", "a", 110, 2), made("r9", "a", 100, 1)]
+    assert looked_back(Account(made=ones)) == {RunId("r2"): Looked(100, 110, partly=False)}

@@ -145,3 +145,9 @@ def test_what_was_contested_is_no_evidence_and_what_was_closed_no_gap() -> None:
     assert found["gapsRegistry"] == []
     one = found["hypothesisStatuses"]["h1"]
     assert one["evidenceStepIds"] == []
+
+
+def test_a_step_that_left_the_plan_is_not_among_its_steps() -> None:
+    gone = told("left", 1, hypotheses={"h1": Trial("supported")})
+    known = folded([replace(TOLD, at=7), gone], equal, hypotheses={"h1": "untested"})
+    assert shown(after(*ALL), known)["hypothesisStatuses"]["h1"]["testedByStepIds"] == ["a"]

@@ -202,3 +202,12 @@ def test_the_surest_stand_first_then_the_gravest_then_by_place() -> None:
         finding("r1", "epsilon", None, severity="low"),
     ]
     assert titles(found) == ["epsilon", "gamma", "delta", "beta", "alpha"]
+
+
+def test_two_texts_without_words_are_equal() -> None:
+    none: frozenset[str] = frozenset()
+    assert (alike(none, none), alike(none, frozenset({"a"}))) == (1.0, 0.0)
+
+
+def test_a_confidence_that_is_no_number_doubts_nothing() -> None:
+    assert finding("a", "title", float("nan")).confidence == 1.0

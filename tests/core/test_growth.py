@@ -26,6 +26,7 @@ from holdfast.model.event import (
     RunResumed,
     Skipped,
     StepFailed,
+    StepHeld,
     StepsReset,
     StepsSkipped,
 )
@@ -41,7 +42,7 @@ from holdfast.model.items import (
     step_named,
 )
 from holdfast.model.line import SkipRequested
-from holdfast.model.plan import ANY_ID, Limits, Need, Plan, RunId, Step, plan_digest
+from holdfast.model.plan import ANY_ID, GATHER, Limits, Need, Plan, RunId, Step, plan_digest
 from tests.core.builders import (
     accepted,
     begun,
@@ -106,12 +107,15 @@ def test_what_is_added_waits_for_its_needs_and_nothing_else_moves() -> None:
         ([step("x", "ghost")], "no step"),
         ([step("x", "y"), step("y", "x")], "need each other"),
         ([], "does not have"),
+        ([step("x")], "does not have"),
     ],
 )
 def test_an_addition_that_cannot_be_is_refused_and_changes_nothing(
     added: list[Step], words: str
 ) -> None:
     names = tuple(one.id for one in added)
+    if words == "does not have":
+        names = (*names, sid("ghost"))
     wild = Plan.__new__(Plan)  # a plan that its constructor would refuse
     object.__setattr__(wild, "steps", {one.id: one for one in added})
     object.__setattr__(wild, "limits", BASE.limits)
@@ -128,8 +132,11 @@ def test_added_steps_bring_the_limits_of_their_agents_and_no_others() -> None:
     state = grown(BASE, event, plans={event.plan: bound})
     assert state.plan == bound
     assert state.demands == dict.fromkeys((sid("x"), sid("y")), ((("agent", "w"), 1),))
+    also = replace(whole, limits=Limits(agents={"w": 1, "v": 2}))
+    tight = replace(BASE, limits=Limits(agents={"w": 1}))
+    more = replace(event, parent=plan_digest(tight))
+    assert grown(tight, more, plans={event.plan: also}).plan.limits == also.limits
     for limits in (Limits(agents={"w": 2}), Limits(), Limits(agents={"w": 1}, attempts=9)):
-        tight = replace(BASE, limits=Limits(agents={"w": 1}))
         wider = PlanExtended(ref("p"), ref("w"), plan_digest(tight), (one.id,))
         later = replace(tight, steps={**tight.steps, one.id: one}, limits=limits)
         check_refused(grown(tight, plans={ref("p"): later}), wider, "changes limits")
@@ -269,6 +276,9 @@ def test_items_that_nobody_gathers_are_refused() -> None:
     ):
         other = with_steps(whole, {base.id: wrong})
         check_refused(grown(FAN, *first, plans={event.plan: other}), event, "does not gather")
+    beside = with_steps(whole, {sid("y"): step("y")})
+    more = replace(event, added=(*event.added, sid("y")))
+    check_refused(grown(FAN, *first, plans={event.plan: beside}), more, "beside other steps")
     around = with_steps(whole, {sid("e[l]"): step("e[l]", "z")})
     check_refused(grown(FAN, *first, plans={event.plan: around}), event, "does not gather")
 
@@ -446,3 +456,50 @@ def test_a_reused_artifact_brings_steps_that_cannot_start_any_more() -> None:
         )
     )
     assert cut_off(state, [sid("o")]) is None
+
+
+def test_what_is_added_below_a_step_that_is_sent_back_does_not_start() -> None:
+    held = StepHeld(sid("b"), Reason("reopening", (sid("a"),)))
+    whole, event = growth(BASE, step("x", "a"), step("z"))
+    state = grown(BASE, reused("a"), held, event, plans={event.plan: whole})
+    assert state.frozen == {"a", "b", "c", "x"}
+
+
+def test_a_wave_that_failed_is_looked_at_from_its_beginning_when_it_lies_elsewhere() -> None:
+    whole, event = growth(BASE, step("x"), step("y"))
+    one, other = (StepFailed(sid(name), Reason("command_failed")) for name in "bc")
+    events: list[Event] = [
+        reused("a"),
+        started("b"),
+        failed("b"),
+        one,
+        event,
+        started("c"),
+        failed("c"),
+        other,
+    ]
+    state = grown(BASE, *events, plans={event.plan: whole})
+    assert state.escalation == Reason("wave_failed", (sid("b"), sid("c")))
+
+
+def test_a_list_without_items_comes_with_its_step() -> None:
+    empty = replace(step("x"), uses=GATHER, for_each=[], has_items=True)
+    whole, event = growth(BASE, empty)
+    assert grown(BASE, event, plans={event.plan: whole}).plan == whole
+
+
+def test_an_added_step_waits_for_what_it_may_go_on_without_until_that_is_lost() -> None:
+    eager = replace(step("x"), needs=(Need(sid("b"), optional=True),))
+    strict = replace(step("y"), needs=(Need(sid("b")),))
+    whole, event = growth(BASE, eager, strict)
+    fails = StepFailed(sid("b"), Reason("command_failed"))
+    before = grown(BASE, event, plans={event.plan: whole})
+    assert (before.missing[sid("x")], before.missing[sid("y")]) == (1, 1)
+    after_it = grown(BASE, fails, event, plans={event.plan: whole})
+    assert (after_it.missing[sid("x")], after_it.missing[sid("y")]) == (0, 1)
+
+
+def test_an_added_step_that_runs_alone_is_known_as_such() -> None:
+    alone = replace(step("x"), effects="workspace")
+    whole, event = growth(BASE, alone, step("y"))
+    assert grown(BASE, event, plans={event.plan: whole}).alone == {"x"}

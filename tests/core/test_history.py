@@ -4,11 +4,23 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.history import NO_HISTORY, Room, Timing, durations, makespan, timing
+from holdfast.core.history import NO_HISTORY, Room, Timing, durations, makespan, results, timing
 from holdfast.core.waves import graph_of
-from holdfast.model.event import Event
+from holdfast.model.event import Event, GapClosed, StepsReopened
 from holdfast.model.plan import StepId
-from tests.core.builders import accepted, failed, graph, plan, recorded, ref, sid, started, step
+from tests.core.builders import (
+    accepted,
+    failed,
+    graph,
+    plan,
+    recorded,
+    ref,
+    reused,
+    sid,
+    started,
+    step,
+    waived,
+)
 
 
 def took(name: str, milliseconds: int, attempt: int = 1) -> list[Event]:
@@ -43,6 +55,7 @@ def test_only_accepted_attempts_that_made_something_count() -> None:
         ([9, 1], Timing(1, 9, 2)),
         ([*range(10, 0, -1)], Timing(5, 9, 10)),
         ([*range(1, 101)], Timing(50, 90, 100)),
+        ([*range(1, 1001)], Timing(500, 900, 1000)),
     ],
 )
 def test_typical_and_high_are_durations_that_occurred(samples: list[int], found: Timing) -> None:
@@ -93,3 +106,17 @@ def test_who_waits_for_a_model_takes_the_room_of_its_provider() -> None:
     assert makespan(graph_, everything, TIMES, Room(1, providers={"p": 2})) == 20
     assert makespan(graph_, everything, TIMES, Room(1, whole=1, providers={"p": 4})) == 50
     assert makespan(graph_, everything, TIMES, Room(1)) == 50
+
+
+def test_who_runs_alone_holds_up_nobody_before_it_begins() -> None:
+    of = plan(step("a"), replace(step("m"), effects="workspace"), step("z"))
+    everything = {sid(n): 10 for n in "amz"}
+    assert makespan(graph_of(of), set(everything), everything, Room(3)) == 20
+
+
+def test_what_was_sent_back_or_is_made_after_all_has_no_result() -> None:
+    given = recorded([reused("a", "b"), waived("c")])
+    assert results(given).keys() == {"a", "b", "c"}
+    back = StepsReopened(sid("a"), sid("a"), (sid("a"),))
+    closed = GapClosed(sid("c"), (sid("c"),))
+    assert results([*given, *recorded([back, closed])]).keys() == {"b"}

@@ -121,3 +121,14 @@ def test_bands_of_waves_are_named_by_the_first_and_the_last() -> None:
     wide = graph_from([set(), set(), {0}, {1}, {0, 1}])
     drawn = picture(wide, wide.order, most_boxes=2, most_arrows=9)
     assert [box.name for box in drawn.boxes] == ["wave 1: 2 steps", "wave 2: 3 steps"]
+
+
+def test_short_arrows_far_down_leave_long_ones_their_bends() -> None:
+    chain = [(number, number + 1) for number in range(99)]
+    boxes = tuple(Box(str(number), (StepId(str(number)),), number) for number in range(100))
+    placed = layout(Picture(boxes, (*chain, (0, 3))))
+    assert [level for level, _ in placed.paths[-1]] == [1, 2]
+
+
+def test_a_box_holds_steps_unless_it_says_what_else() -> None:
+    assert Box("a", (StepId("a"),), 0).kind == "steps"

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
+from holdfast.core.bases import _circling
+from holdfast.core.evidence import doubt_of, names_source
 from holdfast.core.ledger import Ledger, Silent, folded, loose_ends, sure
 from holdfast.core.replan import Premises, Rules, triggers
 from holdfast.core.said import Said
@@ -264,6 +266,9 @@ def test_what_stands_on_contested_evidence_falls_with_it() -> None:
 def test_what_refers_to_nothing_is_named() -> None:
     found = ledger(told("a", resolves=("who is there",), refers_to=("h-000000000000",)))
     assert loose_ends(found) == [("a", "who is there"), ("a", "h-000000000000")]
+    first = told("a", observed=(Observation("rain"),))
+    names = (first.id, ledger(first).evidence[0].id, "the ledger of last year", "e-000000000000")
+    assert loose_ends(ledger(first, told("b", 1, refers_to=names))) == [("b", "e-000000000000")]
 
 
 def test_a_contested_step_is_answered_by_what_it_tells_afterwards() -> None:
@@ -526,3 +531,61 @@ def test_a_gap_told_twice_is_critical_whichever_requirement_was_named_first(
     assert {*found.gaps[0].requirements} == {"nice", "numbers"}
     must = Premises(musts={"numbers": "sales with their source"})
     assert [one.cause for one in triggers(found, must, Rules(gaps=0))] == ["gaps"]
+
+
+def test_what_a_step_tells_twice_speaks_for_all_that_it_was_told_for() -> None:
+    one = Observation("rain", "a.csv", 0.4, ("H1",), ("H3",))
+    other = Observation("rain", "a.csv", 0.6, ("H2", "H1"), ("H4",))
+    (found,) = ledger(told("a", observed=(one, other))).evidence
+    assert (found.supports, found.refutes, found.confidence) == (("H1", "H2"), ("H3", "H4"), 0.6)
+
+
+def test_that_two_are_kept_apart_contests_neither() -> None:
+    steps = [told(name, observed=(Observation("rain falls", f"{name}.csv"),)) for name in "ab"]
+    one, other = (found.id for found in ledger(*steps).evidence)
+    found = ledger(*steps, said=[Said("apart", one, other)]).evidence
+    assert [(row.id, row.head, row.contested) for row in found] == [
+        (one, one, ""),
+        (other, other, ""),
+    ]
+
+
+def test_a_verdict_for_a_hypothesis_leans_on_what_supports_it() -> None:
+    rain = Observation("rain", "a.csv", 0.9, ("H1",))
+    sun = Observation("sun", "b.csv", 0.9)
+    one = told("a", observed=(rain, sun), hypotheses={"H1": Trial("supported")})
+    assert ledger(one, H1="untested").hypotheses["H1"].status == "supported"
+    doubt = Said("contest", "a.csv", "nobody saw it")
+    assert ledger(one, said=[doubt], H1="untested").hypotheses["H1"].status == "inconclusive"
+
+
+def test_evidence_is_from_each_of_its_sources_and_from_the_whole_list() -> None:
+    seen = (Observation("rain", "a.csv, b.csv"), Observation("sun", "a.csv"))
+    both, one = ledger(told("a", observed=seen)).evidence
+    names = ("a.csv", "b.csv", "a.csv, b.csv", "c.csv")
+    assert [names_source(both, name) for name in names] == [True, True, True, False]
+    assert [names_source(one, name) for name in names] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(("place", "is_doubted"), [(0, True), (4, False), (6, True)])
+def test_a_step_is_contested_as_it_was_made_then(place: int, *, is_doubted: bool) -> None:
+    word = Said("contest", "a", "wrong", place=place)
+    assert doubt_of({"a": word}, told("a", place=5)) == ("wrong" if is_doubted else "")
+
+
+def test_what_stands_on_something_free_is_in_no_circle() -> None:
+    stands = {"b": ("a",), "c": ("b",), "d": ("c", "b"), "x": ("y", "d"), "y": ("x",)}
+    assert _circling(stands) == ["x", "y"]
+
+
+def test_what_is_contested_is_not_sure_at_all() -> None:
+    found = ledger(
+        told("a", observed=(Observation("rain", "a.csv", 0.9),)),
+        said=[Said("contest", "a.csv", "nobody saw it")],
+    )
+    assert sure(found.evidence[0], found) == 0.0
+
+
+def test_only_questions_of_people_are_asked_by_them() -> None:
+    words = [Said("gap", "", "the map"), Said("uncertainty", "", "who drew it")]
+    assert [one.question for one in ledger(said=words).uncertainties] == ["who drew it"]

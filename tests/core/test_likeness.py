@@ -316,3 +316,14 @@ def test_a_thousand_letters_are_measured_and_more_are_counted() -> None:
     long = "x" * LONG
     (_, same) = groups([f"the {long} fell", f"{long} fell"], half)
     assert same.alike == pytest.approx(0.8), "two words of two, two of three"
+
+
+@pytest.mark.parametrize("stop", ".!?:;")
+def test_behind_a_stop_a_capital_letter_makes_no_name(stop: str) -> None:
+    assert fits(f"it rains{stop} Samples fail", [f"it rains{stop} sample fail"])
+    assert not fits("it rains on Samples", ["it rains on sample"])
+
+
+@pytest.mark.parametrize(("unit", "is_one"), [("MVolt", False), ("MVolts", True)])
+def test_a_unit_behind_in_has_five_letters_at_most(unit: str, *, is_one: bool) -> None:
+    assert fits(f"shown in {unit}", [f"shown in {unit.lower()}"]) is is_one

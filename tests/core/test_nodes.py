@@ -24,7 +24,7 @@ from holdfast.model.event import (
     StepHeld,
     StepsSkipped,
 )
-from holdfast.model.plan import Plan
+from holdfast.model.plan import Plan, StepId
 from tests.core.builders import accepted, begun, graph, ref, reused, sid, started, state_of
 
 PLAN = graph("a>c b>c c>d c>e")
@@ -135,3 +135,10 @@ def test_what_stands_on_something_that_is_open_is_open_again() -> None:
         "d": "complete",
     }
     assert restored({}, {"a": []}) == {"a": "pending"}
+
+
+def test_what_a_condition_left_out_says_so() -> None:
+    words = "'n' is 1"
+    left = StepsSkipped((Skipped(sid("d"), "condition_unmet", StepId(words)),))
+    found = result_of(state_of(PLAN, reused("a", "b"), reused("c"), left).steps[sid("d")])
+    assert found == {"skipped_reason": sentence(Reason("condition_unmet", (words,)))}

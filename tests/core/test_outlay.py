@@ -257,3 +257,8 @@ def test_a_run_is_known_as_it_began() -> None:
     account = read([start_of, taken])
     assert account.runs == {"r-0": Begun(10, "line", "p", ASKED)}
     assert account.reused == [Reuse(RunId("r-0"), A, 20, MADE)]
+
+
+def test_a_lost_attempt_ends_the_calls_of_no_other() -> None:
+    lost = AttemptLost(A, 1, "lost")
+    assert spent(start(1, 1), start(2, 1), lost, answer(2, 1)) == 130

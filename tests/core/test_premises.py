@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.premises import premises_of, rules_of, standings
+from holdfast.core.premises import premises_of, rules_of, standings, statements, substance
 from holdfast.core.replan import Premises, Rules, may_matter
 from holdfast.core.waves import graph_of
 from holdfast.model.digest import Json
 from holdfast.model.handoff import Handoff, Observation, Trial, Undone
-from holdfast.model.plan import Need, Plan, Step, StepId
+from holdfast.model.plan import Limits, Need, Plan, Step, StepId
 
 
 def plan(last: str, **premises: Json) -> Plan:
@@ -79,3 +79,25 @@ def test_what_may_speak_against_the_plan_is_looked_at_if_its_rule_is_on(
     assert may_matter(told, STANDS, on)
     assert not may_matter(told, STANDS, off)
     assert not may_matter(TOLD, STANDS, Rules())
+
+
+def test_what_each_hypothesis_says_is_known() -> None:
+    made = plan("", hypotheses={"h": {"statement": "s"}, "g": {}})
+    assert statements(made) == {"h": "s", "g": ""}
+
+
+def test_words_limits_and_origin_make_no_other_plan() -> None:
+    made = plan("", hypotheses={"h": {"statement": "s"}})
+    steps = {name: replace(step, description="words") for name, step in made.steps.items()}
+    other = replace(
+        made,
+        steps=steps,
+        goal="words",
+        description="words",
+        limits=Limits(attempts=9),
+        params={"n": 1},
+        origin={"file": "plan.yaml"},
+        premises={**made.premises, "replan": {"rounds": 4}},
+    )
+    assert substance(other) == substance(made)
+    assert substance(plan("", hypotheses={"h": {"statement": "t"}})) != substance(made)

@@ -293,3 +293,14 @@ def test_golden_refs_are_the_same_in_every_process(seed: str) -> None:
     env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": f"{root / 'src'}:{root}"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
     assert json.loads(done.stdout) == GOLDEN
+
+
+def test_a_need_that_it_goes_on_without_is_null_in_both_objects() -> None:
+    one = replace(step("s"), needs=(Need(sid("gone"), optional=True), Need(sid("up"))))
+    own = encode_own(one, {})
+    hashes = {"gone": None, "up": ABOVE[sid("up")].digest}
+    above = {"gone": None, "up": ABOVE[sid("up")].config_ref}
+    found = {**json.loads(own), "artifact_hashes": hashes}
+    assert refs_of(one, own, ABOVE).input_ref == digest_bytes(canonical(found))
+    whole = {**found, "upstream_refs": above}
+    assert refs_of(one, own, ABOVE).config_ref == digest_bytes(canonical(whole))

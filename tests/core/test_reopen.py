@@ -259,3 +259,18 @@ def test_a_step_that_stays_skipped_is_told_its_new_cause() -> None:
     follow(state, *free(state, A))
     assert state.steps[C].reason == Reason("dependency_failed", (B,))
     assert state.unselected == 0
+
+
+def test_who_is_made_from_a_step_may_ask_it_although_another_is_gone_without() -> None:
+    last = asking("b")
+    state = after(reused("a", "b"), waived("d"), started("c"), last=last)
+    assert beyond(state, last) == held("b")
+
+
+def test_the_step_above_hears_the_last_words_only() -> None:
+    other = replace(rejected("c"), guard="first", feedback=ref("other words"))
+    again = rejected("c", 2)
+    state = after(*BELOW, other, started("c", 2), again, held("b"))
+    (event,) = reopenings(state)
+    assert isinstance(event, StepsReopened)
+    assert (event.guard, event.feedback) == (again.guard, again.feedback)

@@ -320,3 +320,12 @@ def test_a_hypothesis_that_the_plan_itself_refutes_matters() -> None:
     assert not may_matter_besides([], {"H1": "supported"}, PREMISES, rule)
     assert not may_matter_besides([], {"H2": "refuted"}, PREMISES, rule)
     assert not may_matter_besides([], {"H1": "refuted"}, PREMISES, OFF)
+
+
+@pytest.mark.req("R121")
+def test_a_refuted_hypothesis_is_told_by_its_name() -> None:
+    found = folded([told("a", hypotheses={"H1": Trial("refuted")})], alike)
+    (cause,) = triggers(found, PREMISES, Rules())
+    assert (cause.step, cause.words) == ("a", "'H1' was refuted, and the plan stands on it")
+    (planned,) = triggers(folded([], alike, {"H1": "refuted"}), PREMISES, Rules())
+    assert planned.step == ""

@@ -1,5 +1,6 @@
 """The selector language."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -88,6 +89,8 @@ def test_a_step_of_items_means_its_items_too_and_a_key_means_one() -> None:
 @pytest.mark.parametrize(
     ("word", "hint"),
     [
+        ("bb", "did you mean 'b'?"),
+        ("zzz", "holdfast ls"),
         ("agent:codr", "did you mean 'coder'?"),
         ("agent:zzz", "its agents: coder"),
         ("state:fail", "pending, running, waiting, done, reused, failed, skipped"),
@@ -97,3 +100,16 @@ def test_who_names_something_else_is_told_what_there_is(word: str, hint: str) ->
     with pytest.raises(UsageError) as caught:
         select(GRAPH, [word], states=dict, changed=list)
     assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("word", "said"), [("zzz", "the plan has no step 'zzz'"), ("zz*", "no step fits 'zz*'")]
+)
+def test_a_word_is_a_step_and_one_with_wildcards_is_many(word: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        select(GRAPH, [word], states=dict, changed=list)
+
+
+def test_what_changed_and_left_the_plan_is_not_chosen() -> None:
+    found = select(GRAPH, ["changed"], states=dict, changed=lambda: [StepId("e"), StepId("gone")])
+    assert found == {"e"}

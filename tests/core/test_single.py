@@ -193,3 +193,19 @@ def test_words_are_about_an_entry_its_handoff_its_step_or_its_source() -> None:
     assert words_about([split], shown) == [split]
     gone = all_of(whole(), OLD.id, ()).ledger
     assert words_about([Said("contest", OLD.id, "no")], gone) != []
+
+
+def test_what_was_said_of_a_step_is_about_what_it_told() -> None:
+    one = told("a", changed=(Change("map", "map.svg"),))
+    word = Said("contest", "a", "wrong")
+    assert words_about([word, Said("contest", "b", "no")], folded([one], equal)) == [word]
+
+
+def test_of_several_that_count_no_more_the_one_is_shown_that_told_it() -> None:
+    later = told("b", observed=(Observation("it is hot", "gauge"), Observation("it is old")))
+    both = folded([FIRST, SECOND], equal, earlier=[OLD, later])
+    for name, finding in (
+        (DRY, "it is dry"),
+        (entry_id("e", B, "it is hot", "gauge"), "it is hot"),
+    ):
+        assert [e.finding for e in all_of(both, name, ()).ledger.evidence] == [finding]

@@ -219,11 +219,12 @@ def test_a_tool_is_told_from_its_beginning_or_back_from_its_end() -> None:
 def test_what_was_under_way_ends_with_its_attempt_and_with_no_other() -> None:
     tool = ToolStarted(S, 1, ref("use"), "add", ref("{}"))
     other = CallStarted(sid("t"), 1, 1, "p:m", ref("request"), 100, 50)
-    spans = told(started("s"), started("t"), ASKED, other, tool, lost("s"))
+    used = ToolStarted(sid("t"), 1, ref("use"), "add", ref("{}"))
+    spans = told(started("s"), started("t"), ASKED, other, tool, used, lost("s"))
     assert brief(spans) == [
-        ("chat gem-1", 40, 70, "interrupted"),
-        ("execute_tool add", 60, 70, "interrupted"),
-        ("step s", 20, 70, "lost"),
+        ("chat gem-1", 40, 80, "interrupted"),
+        ("execute_tool add", 60, 80, "interrupted"),
+        ("step s", 20, 80, "lost"),
     ]
 
 

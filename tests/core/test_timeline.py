@@ -204,3 +204,25 @@ def test_the_ends_of_an_axis_are_its_first_and_last_moment() -> None:
     assert late.moments == (0, hour, hour + 1000)
     early = axis_of([Bar(0, 1000, "accepted")], 0, hour)
     assert early.moments == (0, 1000, hour)
+
+
+def test_one_millisecond_of_work_has_all_that_cuts_leave() -> None:
+    axis = axis_of([Bar(0, 1, "accepted", 1)], 0, 5_001)
+    (cut,) = axis.cuts
+    assert (cut.right, axis.at(1), cut.lasted) == (WIDE, cut.left, 5_000)
+
+
+def test_of_many_pieces_those_nearest_to_each_other_become_one() -> None:
+    begins = [1_000 * group + 10 * place for group in range(60) for place in range(2)]
+    bars = [Bar(begin, begin + 5, "accepted", 1) for begin in begins]
+    wide = [Bar(1_000 * group, 1_000 * group + 15, "accepted") for group in range(60)]
+    assert folded(bars) == tuple(wide)
+
+
+def test_the_nearest_are_those_with_the_least_time_between_them() -> None:
+    spans = [(1_000 * n, 1_000 * n + 5) for n in range(61)]
+    spans[30] = (29_500, 30_200)  # long itself, and close behind the one before it
+    joined_ones = [*spans[:29], (29_000, 30_200), *spans[31:]]
+    assert folded([Bar(*span, "accepted", 1) for span in spans]) == tuple(
+        Bar(*span, "accepted") for span in joined_ones
+    )

@@ -1,6 +1,6 @@
 """The trace of a run tells each event once, and what was told stays."""
 
-from holdfast.core.trace import Line, trace
+from holdfast.core.trace import STATUS, Line, trace
 from holdfast.model.event import (
     Event,
     PlanExtended,
@@ -107,3 +107,18 @@ def test_a_run_that_may_go_on_is_not_told_as_ended() -> None:
         ("execution_complete", {"status": "failed"})
     ]
     assert told(RunEnded("completed")) == [("execution_complete", {"status": "completed"})]
+
+
+def test_a_wave_that_begins_names_what_was_added_to_it() -> None:
+    grown = PlanExtended(ref("p"), ref("w"), ref("q"), (D,))
+    found = told(grown, started("c"), waves=[[A], [D, C]])
+    assert found == [("wave_start", {"wave": 1, "artifacts": [C, D]})]
+
+
+def test_the_words_of_the_format_for_how_a_run_stands() -> None:
+    assert {
+        "running": "in_progress",
+        "completed": "completed",
+        **dict.fromkeys(("superseded", "paused", "waiting", "limit"), "paused"),
+        **dict.fromkeys(("failed", "escalated", "blocked"), "failed"),
+    } == STATUS

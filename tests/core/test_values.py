@@ -216,6 +216,8 @@ def test_a_condition_does_not_hold_on_what_is_lost() -> None:
     step = asked({"steps.json.output.n": {"equals": 1}})
     assert condition_unmet(step, several) == ""
     assert condition_unmet(step, several, {sid("json")})
+    absent = asked({"steps.json.output.n": {"exists": False}})
+    assert condition_unmet(absent, several, {sid("json")}) == ""
 
 
 def test_templates_are_found_however_deep_they_lie() -> None:
@@ -238,3 +240,8 @@ def test_names_that_are_too_long_to_read_are_cut() -> None:
     with pytest.raises(AttemptError) as caught:
         filled(step, lambda _: json.dumps(long).encode())
     assert caught.value.message.endswith(f"it has: {'k' * 59}…, {'k' * 60}")
+
+
+def test_what_cannot_be_read_names_no_need() -> None:
+    assert read_by(replace(builders.step("s", "a"), prompt="use ${{ steps.a.output")) == set()
+    assert read_by(replace(builders.step("s", "a"), prompt="use ${{ + }}")) == set()

@@ -57,3 +57,9 @@ def test_a_plan_equals_the_snapshot_that_was_kept_of_it() -> None:
 def test_true_is_not_one_though_python_says_so() -> None:
     one, true = (plan(replace(step("a"), values={"x": x})) for x in (1, True))
     assert compare(one, true) == ChangeReport(edited={sid("a"): ("with",)})
+
+
+def test_what_stayed_as_it_was_is_no_edit() -> None:
+    one = replace(step("a"), contract="two lines", shell="echo")
+    report = compare(plan(one), plan(replace(one, shell="true")))
+    assert report.edited == {sid("a"): ("shell",)}

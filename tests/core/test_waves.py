@@ -51,6 +51,7 @@ def test_what_is_rebuilt_is_changed_incomplete_failed_and_below_and_nothing_else
         ("a>b>c>a", "a → c → b → a"),
         ("a>a", "a → a"),
         ("x>z>m>z y>x", "m → z → m"),
+        ("b>a>b c>a>c", "a → b → a"),  # of two the first
     ],
 )
 def test_a_circle_is_refused_with_its_path(text: str, path: str) -> None:

@@ -134,7 +134,22 @@ def test_survivors_are_listed_with_their_reasons_and_do_not_count_as_killed(kept
     assert [(one["name"], one["reason"]) for one in data["survivors"]] == [
         ("module:chosen: 1 → 2 #1", "it may")
     ]
-    assert "`1 → 2`: survived; it may" in (kept / "report.md").read_text()
+    written = (kept / "report.md").read_text()
+    assert "`1 → 2`: survived; it may" in written
+    assert "1 left, 0 of them without a reason." in written
+
+
+def test_survivors_without_a_reason_are_counted_apart(kept: Path) -> None:
+    (kept / "survivors.toml").write_text(reason("1 → 2"))
+    every = all_mutants()
+    left = {"1 → 2": "survived", "-1 → 1": "unreached", "True → False": "survived"}
+    results = {one.name: {"verdict": left.get(one.text, "killed")} for one in every}
+    report.write(every, results)
+    assert json.loads((kept / "report.json").read_text())["without a reason"] == 2
+    bare, reasoned = (kept / "report.md").read_text().split("## Not killed, with a reason")
+    assert "3 left, 2 of them without a reason." in bare
+    assert ("`-1 → 1`: unreached" in bare, "`1 → 2`" in bare) == (True, False)
+    assert "`1 → 2`: survived; it may" in reasoned
 
 
 def test_too_few_a_broken_trial_and_a_stale_reason_fail(kept: Path) -> None:
@@ -173,3 +188,24 @@ def test_a_reason_for_what_a_sample_left_out_is_not_stale(kept: Path) -> None:
     (kept / "survivors.toml").write_text(reason("1 → 2"))
     some = [one for one in every if one.text != "1 → 2"]
     assert report.write(some, {one.name: {"verdict": "killed"} for one in some}, every) == 0
+
+
+def test_a_reason_that_another_sample_needs_is_not_stale(kept: Path) -> None:
+    every = all_mutants()
+    (kept / "survivors.toml").write_text(reason("1 → 2"))
+    results = {
+        one.name: {"verdict": "survived" if one.text == "1 → 2" else "killed"} for one in every
+    }
+    some = [one for one in every if one.text != "1 → 2"]
+    assert report.write(some, results, every) == 0
+
+
+def test_a_reason_may_be_that_of_one_among_equal_changes(kept: Path) -> None:
+    twice = mutants("module", SOURCE.replace("found[-1]", "found[-1] or found[1]"))
+    left = [one for one in twice if one.text == "1 → 2"]
+    results = {one.name: {"verdict": "survived" if one in left else "killed"} for one in twice}
+    assert [one.number for one in left] == [1, 2]
+    (kept / "survivors.toml").write_text(f"{reason('1 → 2')}number = 2\n")
+    report.write(twice, results)
+    data = json.loads((kept / "report.json").read_text())["survivors"]
+    assert [one["reason"] for one in data] == ["", "it may"]

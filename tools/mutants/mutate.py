@@ -1,7 +1,7 @@
 """Small wrong changes of a module, one at a time, each with a name that outlives the lines around it.
 
-What is not changed: docstrings, annotations, decorators, the words of an error, texts with a space in
-them, and the pieces of f-strings. Those are wording or types; the other gates look at them.
+What is not changed: docstrings, annotations, decorators, the words of an error, and texts with a space in
+them, also pieces of f-strings. Those are wording or types; the other gates look at them.
 """
 
 from __future__ import annotations

@@ -334,8 +334,6 @@ def _ranks(graph: Graph, drawn: _Drawn) -> list[int]:
     ready = deque(place for place in waiting if not missing[place])
     while True:
         if not ready:
-            while waiting and ranks[waiting[0]] >= 0:
-                waiting.popleft()
             if not waiting:
                 return ranks
             ready.append(waiting.popleft())
@@ -345,5 +343,5 @@ def _ranks(graph: Graph, drawn: _Drawn) -> list[int]:
         ranks[place] = 1 + max((ranks[above] for above in drawn.above[place]), default=-1)
         for below in drawn.below[place]:
             missing[below] -= 1
-            if not missing[below] and ranks[below] < 0:
+            if not missing[below]:
                 ready.append(below)

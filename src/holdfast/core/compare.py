@@ -134,4 +134,4 @@ def _list_changes(before: list[Json], after: list[Json], path: str) -> Iterator[
 
 
 def _text(value: Json) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return json.dumps(value, sort_keys=True)

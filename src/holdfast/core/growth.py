@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from math import inf
 
 from holdfast.core.moves import LOST, is_met
 from holdfast.core.room import demands_of, taken_by
@@ -133,7 +134,7 @@ def _gathers(
     bases = {base_of(step_id) for step_id in steps}
     base = next(iter(bases)) if len(bases) == 1 else None
     if base is None or base not in state.steps:
-        if any(one in state.steps for one in bases if one is not None):
+        if any(one in state.steps for one in bases):
             raise BugError("'plan_extended' adds items beside other steps")
         return None
     now, later = state.plan.steps[base], found[base]
@@ -159,7 +160,7 @@ def _only_binds_agents(limits: Limits, later: Limits) -> bool:
     """Whether the later limits differ only in agents, of whom no more may run at once than before."""
     if later == limits:
         return True
-    freer = any(later.agents.get(name, most + 1) > most for name, most in limits.agents.items())
+    freer = any(later.agents.get(name, inf) > most for name, most in limits.agents.items())
     return replace(later, agents=limits.agents) == limits and not freer
 
 

@@ -156,14 +156,15 @@ class _Queues:
             held = []
             while ready and self._taken.get(place, 0) < max(1, most) and not self._is_full:
                 entry = heapq.heappop(ready)
-                alone = self._graph.steps[entry[2]].runs_alone
+                _, rank, step_id = entry
+                alone = self._graph.steps[step_id].runs_alone
                 if self._busy and (alone or self._has_lonely()):
                     held.append(entry)
                     if not alone:  # whoever runs alone lets nobody in
                         break
                     continue
                 self._taken[place] = self._taken.get(place, 0) + 1
-                heapq.heappush(self._busy, (now + taking.get(entry[2], 0), entry[1], entry[2]))
+                heapq.heappush(self._busy, (now + taking.get(step_id, 0), rank, step_id))
             for entry in held:
                 heapq.heappush(ready, entry)
         return bool(self._busy)

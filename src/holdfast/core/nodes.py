@@ -129,7 +129,7 @@ def restored(
     What ran when it was written has no answer and is pending again. What failed is tried again, so what was
     skipped below it is pending, too. Complete is complete only if all it depends on is.
     """
-    pending = {name for name in dependencies if statuses.get(name, "pending") != "complete"}
+    pending = {name for name in dependencies if statuses.get(name) != "complete"}
     users: dict[str, list[str]] = {}
     for name, above in dependencies.items():
         for one in above:
