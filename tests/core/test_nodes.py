@@ -140,5 +140,5 @@ def test_what_stands_on_something_that_is_open_is_open_again() -> None:
 def test_what_a_condition_left_out_says_so() -> None:
     words = "'n' is 1"
     left = StepsSkipped((Skipped(sid("d"), "condition_unmet", StepId(words)),))
-    found = result_of(state_of(PLAN, reused("a", "b"), reused("c"), left).steps[sid("d")])
+    found = result_of(state_of(PLAN, reused("a", "b"), reused("c"), left), sid("d"))
     assert found == {"skipped_reason": sentence(Reason("condition_unmet", (words,)))}

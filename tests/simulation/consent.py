@@ -70,6 +70,11 @@ class Consent:
     )  # by the next attempt
     covered: dict[Use, set[Use]] = field(default_factory=dict)  # what each may do again
 
+    def spare(self) -> set[StepId]:
+        """Steps with an answer of a person that nobody has used: it came when another one stood."""
+        answers = [one for one in self.asked.values() if one.request.gate == "answer"]
+        return {one.request.step for one in answers if one.is_yes and not one.uses}
+
     # --- what the journals say --------------------------------------------------------------------
 
     def line(self, event: Event, at: int, store: Store) -> None:

@@ -17,7 +17,7 @@ from holdfast.core.state import COMPLETE, State
 from holdfast.engine.audit import audit
 from holdfast.engine.lines import line_journal, tell_line
 from holdfast.engine.runs import resume_run, start_run
-from holdfast.errors import FencedError, HeldError, StoreError
+from holdfast.errors import FencedError, HeldError, StoreError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.line import LineEvent, RunOpened, StopRequested
 from holdfast.model.plan import Plan, RunId, Step, StepId
@@ -115,6 +115,7 @@ class Person:
                 self.persons.add((step, content))
                 sim.machine.fired["amended"] += 1
         fates = foretell(self.oracle, sim.dress.foreseen(stage))
+        spare = sim.watch.consent.spare()  # whoever makes such a step takes what is there
         sim.nature.salts = stage.salts
         sim.machine.note("person", f"stage {number}: {len(stage.plan.steps)} steps {stage.options}")
         if number and self.source.random() < 0.4:
@@ -127,7 +128,7 @@ class Person:
             self.loose = True
             return
         self._settle()
-        self.unsure |= sim.forgot | sim.people.refused
+        self.unsure |= sim.forgot | sim.people.refused | spare
         self._check(fates)
 
     # --- rough ------------------------------------------------------------------------------------
@@ -352,6 +353,8 @@ class Person:
                         machine.violated("I9", f"{process.name} lived and was overtaken: {error}")
                 case StoreError() if error.message.startswith("simulated") or engine.seat.failed:
                     continue
+                case UsageError() if "removed meanwhile" in error.message:
+                    machine.fired["removed_meanwhile"] += 1
                 case _:
                     machine.violated("bug", "".join(traceback.format_exception(error)))
         for beside in self.sim.machine.processes[self._looked :]:

@@ -189,8 +189,9 @@ class Watch:
             case StepFailed() | StepHeld():
                 self._from(run, book, event.step, {"pending", "waiting"}, event)
                 failed = isinstance(event, StepFailed)
+                if event.reason.code in {"rejected_by_person", "model_refused"}:
+                    book.refused = self._machine.now  # perhaps said in rough times
                 if event.reason.code == "rejected_by_person":
-                    book.refused = self._machine.now
                     book.rejected.add(event.step)
                 book.phases[event.step] = "failed" if failed else "waiting"
             case StepsSkipped():
