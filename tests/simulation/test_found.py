@@ -393,7 +393,7 @@ def test_who_wants_a_step_done_again_knows_nothing_of_what_others_leave_open_lat
 
 @pytest.mark.req("R148", "I5", "I17")
 @pytest.mark.parametrize(
-    "seed", [30038, 30738, 30901, 42832, 43769, 52099, 52528, 53374, 54125, 54662, 61122]
+    "seed", [30038, 30738, 30901, 42832, 43769, 52099, 52528, 53374, 54125, 54662, 61122, 72675]
 )
 def test_a_seed_that_found_something_finds_it_no_more(seed: int) -> None:
     (result,) = play(range(seed, seed + 1))

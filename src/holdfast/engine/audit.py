@@ -12,6 +12,7 @@ from holdfast.core.refs import w_ref
 from holdfast.core.state import State
 from holdfast.engine.indexed import unindexed
 from holdfast.engine.journals import read_state
+from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import absent_in, files_of, lacking
 from holdfast.engine.outside import repeated
 from holdfast.engine.rebuilt import rebuilt_index
@@ -23,6 +24,7 @@ from holdfast.model.digest import Digest, Json
 from holdfast.model.event import RunStarted
 from holdfast.model.line import (
     ContentPurged,
+    RunCollected,
 )
 from holdfast.model.plan import RunId
 from holdfast.ports import Facts, Holder, RunRow, Store
@@ -288,12 +290,22 @@ def follows(store: Store, index: Sequence[Artifact], rebuilt: Sequence[Artifact]
 
 
 def _shared(store: Store, rows: Sequence[RunRow]) -> set[RunId]:
-    """Imported runs, joined ones, and those that they may have joined: who begins alone ends those before."""
+    """Imported runs, joined ones, and those that they may have joined: who begins alone ends those before.
+
+    Of a run that was collected nobody knows whether it had joined.
+    """
     found = {row.run for row in rows if row.imported}
-    joined: set[tuple[str, str]] = set()
-    for row in reversed(rows):
-        line = (row.project, row.line)
-        if _is_joined(store, row):
+    lines = {line_journal(row.project, row.line) for row in rows}
+    gone = [(journal, one.event) for journal, one in store.told(sorted(lines), [RunCollected])]
+    order: list[tuple[int, str, RunRow | None]] = [
+        *((row.number, line_journal(row.project, row.line), row) for row in rows),
+        *((e.number, journal, None) for journal, e in gone if isinstance(e, RunCollected)),
+    ]
+    joined: set[str] = set()
+    for _, line, row in sorted(order, key=lambda one: one[0], reverse=True):
+        if row is None:
+            joined.add(line)
+        elif _is_joined(store, row):
             joined.add(line)
             found.add(row.run)
         elif line in joined:
