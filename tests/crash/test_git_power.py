@@ -17,7 +17,9 @@ from holdfast import gitrepo
 client = gitrepo.open_client(".", "../home/above/held")
 print(gitrepo.take_snapshot(client).oid)
 """
-WORKTREE = 'gitrepo.add_worktree(client, "tree", "branch")'
+WORKTREE = 'tree = gitrepo.add_worktree(client, "tree", "branch")\n'
+ROLLBACK = 'gitrepo.rollback(tree, to="HEAD")'
+BUSY = "home/above/held/busy"
 EVERY: tuple[Draw, ...] = (*ENDS, 1, 2, 3)
 MADE = ("home/above/held/work.git/", "home/above/held/snapshots.git/")
 OBJECTS = "home/above/held/snapshots.git/objects/"
@@ -25,6 +27,7 @@ READY = "home/above/held/work.git/worktrees/tree/holdfast-ready"
 TREE = "home/above/held/worktrees/tree/folder/"
 REFS = "home/above/held/snapshots.git/refs/holdfast/snapshots/"
 FEW = 3
+ROLLED = 4  # files of which a worktree is rolled back
 MANY = 80  # files: they are stored in one pack
 
 
@@ -35,7 +38,8 @@ def recording(tmp_path: Path, strace: str, request: pytest.FixtureRequest) -> Re
     files = {f"folder/{number}.txt": f"{number}\n" * 40 for number in range(request.param)}
     repository(scene.root, files)
     (scene.folder / "home").mkdir()
-    words = SNAPSHOT + (WORKTREE if request.param == FEW else "")
+    words = SNAPSHOT + (WORKTREE if request.param < MANY else "")
+    words += ROLLBACK if request.param == ROLLED else ""
     found = record(strace, scene, words, env={}, root=scene.folder)
     assert found.answer.code == 0, found.answer.err
     return found
@@ -101,3 +105,15 @@ def test_what_git_keeps_for_us_is_whole_when_it_has_its_name(recording: Recordin
     assert tried > 1_000
     assert named(last.state)
     assert cut.told.out
+
+
+@pytest.mark.req("D02", "I9")
+@pytest.mark.parametrize("recording", [ROLLED], indirect=True)
+def test_a_lock_that_git_left_is_known_as_ours(recording: Recording) -> None:
+    """Whoever comes next removes locks only if somebody died at work: the word of that outlasts them."""
+    seen = 0
+    for cut in cuts(recording):
+        locks = [path for path in cut.state if path.startswith(MADE) and path.endswith(".lock")]
+        seen += len(locks)
+        assert not locks or BUSY in cut.state, (cut.title, locks)
+    assert seen

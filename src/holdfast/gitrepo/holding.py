@@ -18,6 +18,8 @@ from holdfast.errors import GitError, HoldfastError
 from holdfast.gitrepo.client import Client
 from holdfast.gitrepo.durable import sync_folder
 
+_TICK = 20_000_000  # ns within which two changes may have one time
+
 
 @contextmanager
 def working(client: Client, doing: str, **about: str) -> Iterator[Client]:
@@ -41,11 +43,24 @@ def working(client: Client, doing: str, **about: str) -> Iterator[Client]:
             yield held
         except HoldfastError as error:
             if not isinstance(error, GitError) or error.ended >= 0:
-                os.unlink(busy)  # refused, not cut short: git cleared its own locks
+                _unsay(held, busy)  # refused, not cut short: git cleared its own locks
             raise
-        os.unlink(busy)
+        _unsay(held, busy)
     finally:
         os.close(descriptor)
+
+
+def _unsay(client: Client, busy: str) -> None:
+    """Take back the word; that git removed its locks is safe before, or the power would bring them back."""
+    began = os.stat(busy).st_mtime_ns - _TICK
+    trees = os.path.join(client.work, "worktrees")
+    names = os.listdir(trees) if os.path.isdir(trees) else []
+    places = (client.work, client.store, os.path.join(client.home, "indexes"))
+    for place in (*places, *(os.path.join(trees, name) for name in names)):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if os.stat(place).st_mtime_ns >= began:
+                sync_folder(place)
+    os.unlink(busy)
 
 
 def _word(busy: str) -> dict[str, str]:
