@@ -21,6 +21,21 @@ DOUBLING: Json = {
     | {"d40": {"type": "string"}},
     "$ref": "#/$defs/d0",
 }
+MANY_SEARCHES: Json = {
+    "items": {"not": {"anyOf": [{"pattern": f"a[ab]{{{n}}}c"} for n in range(897, 901)]}}
+}
+UNCOUNTED: Json = {  # twice as many ways at every step
+    "unevaluatedProperties": False,
+    "$ref": "#/$defs/a0",
+    "$defs": {
+        **{
+            f"a{n}": {"$ref": f"#/$defs/a{n + 1}", "$dynamicRef": f"#/$defs/a{n + 1}"}
+            for n in range(30)
+        },
+        "a30": {},
+    },
+}
+TAGS = "".join(f"%TAG !a{n}! x\n" for n in range(40_000)) + "--- a\n"
 PIECES = "f'" + "{1}" * 200_000 + "'"  # every piece is parsed from the beginning
 
 
@@ -31,9 +46,12 @@ PIECES = "f'" + "{1}" * 200_000 + "'"  # every piece is parsed from the beginnin
         (RegexGuard(), UNLUCKY, LETTERS),
         (JsonSchemaGuard(), {"pattern": UNLUCKY["pattern"]}, json.dumps(LETTERS[:1_000_000])),
         (JsonSchemaGuard(), DOUBLING, '"x"'),
+        (JsonSchemaGuard(), MANY_SEARCHES, json.dumps([LETTERS[:10_000]] * 90)),
+        (JsonSchemaGuard(), UNCOUNTED, "{}"),
         (SyntaxGuard(), "python", PIECES),
+        (SyntaxGuard(), "yaml", TAGS),
     ],
-    ids=["pattern", "pattern of a schema", "schema", "source"],
+    ids=["pattern", "one pattern", "schema", "patterns", "dynamic", "source", "yaml"],
 )
 def test_what_would_take_for_ever_ends_at_the_time_of_its_guard(
     project: Project, kind: GuardKind, config: Json, content: str
@@ -95,3 +113,15 @@ def test_items_are_unique_as_json_means_it(project: Project, items: str, unique:
     verdict = judge(project, JsonSchemaGuard(), guard, candidate(items))
     assert verdict.passed is unique
     assert unique or "has non-unique elements" in verdict.feedback
+
+
+def test_numbers_that_have_one_hash_are_told_apart_quickly(project: Project) -> None:
+    guard = Guard("json-schema", {"uniqueItems": True})
+    colliding = [number * (2**61 - 1) for number in range(41_000)]
+    assert judge(project, JsonSchemaGuard(), guard, candidate(json.dumps(colliding))) == accepted(
+        guard
+    )
+    mixed = candidate('[1, true, "1", [1], 1.5, null]')
+    assert judge(project, JsonSchemaGuard(), guard, mixed) == accepted(guard)
+    for twice in ("[1, 1.0]", "[1e3, 1000]", '[{"a": 1}, {"a": 1.0}]', "[true, true]"):
+        assert judge(project, JsonSchemaGuard(), guard, candidate(twice)).call == "reject"

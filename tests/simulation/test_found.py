@@ -431,3 +431,69 @@ def test_what_a_person_gave_before_an_effect_does_not_settle_it(
 
     sim = played(place, scene, apart=False, seed=0)
     assert statuses(sim)[2:] == ["completed", "completed" if after else "waiting"]
+
+
+@pytest.mark.req("I17", "D16")
+@pytest.mark.parametrize("first_is_forced", [False, True])
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_a_wish_covers_only_what_was_open_when_it_was_said(
+    place: Path, seed: int, *, first_is_forced: bool
+) -> None:
+    """One of two engines was told to do the step again; the other one begins it and dies."""
+    once = replace(step("y", "x"), effects="external", retries=0)
+    steps = plan(step("x"), once)
+
+    def begun(sim: Simulation, *, forced: bool) -> EngineProcess:
+        options = Options(joined=True, force_steps=(once.id,) if forced else ())
+        return sim.spawn(lambda world: start_run(world, steps, LINE, options), "run")
+
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.stays = False
+        first = begun(sim, forced=first_is_forced)
+        until(sim, person, lambda: sim.watch.executed[StepId("x")] > 0)
+        beside = begun(sim, forced=not first_is_forced)
+        until(sim, person, lambda: beside.engine is not None)
+        if first_is_forced:
+            sim.machine.kill([first.process], "before its effect")
+        until(sim, person, lambda: sim.watch.executed[once.id] > 0)
+        acts = beside if first_is_forced else first
+        sim.machine.kill([acts.process], "in the middle")
+        if first_is_forced:
+            resume(sim)
+        until(sim, person, lambda: not sim.live())
+        assert sim.watch.executed[once.id] == 1, "\n".join(sim.machine.trace)
+
+    sim = played(place, scene, apart=False, seed=seed)
+    assert "waiting" in statuses(sim)
+
+
+@pytest.mark.req("I17", "R96")
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_what_a_person_gives_settles_it_for_the_run_that_left_it_open_too(
+    place: Path, seed: int
+) -> None:
+    once = replace(step("y"), effects="external", retries=0)
+
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.stays = False
+        start(sim, plan(once))
+        until(sim, person, lambda: not sim.live())
+        other = replace(step("y", text=2), effects="external", retries=0)
+        first = start(sim, plan(other))
+        until(sim, person, lambda: sim.watch.executed[once.id] > 1)
+        beside = start(sim, plan(other), joined=True)
+        until(sim, person, lambda: beside.engine is not None)
+        sim.machine.kill([first.process], "in the middle")
+        until(sim, person, lambda: not sim.live())
+        resume(sim, RunId("r-002"))
+        until(sim, person, lambda: not sim.live())
+        assert statuses(sim)[1:] == ["waiting", "waiting"]
+        seat = Seat(person, sim.disk, sim.watch, sim.dark)
+        assert amend(seat, sim.machine.wall, plan(other), once.id, persons_version(1, 9))
+        for run in ("r-002", "r-003"):
+            resume(sim, RunId(run))
+            until(sim, person, lambda: not sim.live())
+        assert sim.watch.executed[once.id] == 2
+
+    sim = played(place, scene, apart=False, seed=seed)
+    assert statuses(sim) == ["completed"] * 3

@@ -233,6 +233,8 @@ def _totals(row: Totals) -> dict[str, Json]:
 def _print(bill: Bill, now: int) -> None:
     if not bill.rows:
         out("no model was asked" if bill.runs else "there is no run yet")
+        for line in _of_budgets(bill) if any(spent for _, spent, _ in bill.budgets) else ():
+            out(line)
         out_next("holdfast plan    holdfast run")
         return
     for line in _table(bill, now):
@@ -347,6 +349,11 @@ def sums(bill: Bill) -> list[str]:
         lost.append(f"{most} in {count(whole.cut, 'interrupted call')}")
     if lost:
         lines.append(f"lost: {', '.join(lost)}")
+    return [*lines, *_of_budgets(bill)]
+
+
+def _of_budgets(bill: Bill) -> list[str]:
+    """What is spent of them, also by runs that are gone."""
     words = {"day": "today", "project": "this project"}
     told = [f"{words[n]} {dollars(spent)} of {dollars(most)}" for n, spent, most in bill.budgets]
-    return [*lines, *([" · ".join(told)] if told else [])]
+    return [" · ".join(told)] if told else []

@@ -7,7 +7,7 @@ an engine that died in between leaves nothing that the next one could misread.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.core.approvals import Approval, Book, Use
@@ -92,11 +92,10 @@ class Gatekeeper:
         """What has to be answered before a candidate may be accepted."""
         return about(step, self._state.base_ref, guards, digest, form)
 
-    def was_given(self, step_id: StepId, held_at: int) -> bool:
-        """Whether a person put an artifact in the place of a step after this event of the run held it."""
-        return any(
-            run == self._state.run and seq >= held_at for run, seq in self._given.get(step_id, ())
-        )
+    def was_given(self, step_id: StepId, since: Mapping[RunId, int]) -> bool:
+        """Whether a person put an artifact in the place of a step after one of these events of runs."""
+        spots = self._given.get(step_id, ())
+        return any(run in since and seq >= since[run] for run, seq in spots)
 
     def ask(self, step: Step, questions: Sequence[Question], attempt: int) -> Answer:
         """Whether an attempt may go on; what was never asked is asked now."""

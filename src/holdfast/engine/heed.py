@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.approvals import Approval
@@ -30,7 +30,7 @@ from holdfast.model.event import (
     StepHeld,
     StepsReleased,
 )
-from holdfast.model.plan import Step, StepId
+from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Outcome
 
 Settle = Callable[[Result, Steps, AttemptStarted], None]
@@ -49,6 +49,7 @@ class People:
         finisher: Finisher,
         growth: Growth,
         settle: Settle,
+        beside: Callable[[StepId], Mapping[RunId, int]],
     ) -> None:
         self._world = world
         self._state = state
@@ -57,6 +58,7 @@ class People:
         self._finisher = finisher
         self._growth = growth
         self._settle = settle
+        self._beside = beside  # the runs that are held with this one, and since when
         self._gates = Gatekeeper(world, state)
         self.conflicts: Conflicts = finisher.conflicts
         self._settler = Settler(state, finisher)
@@ -145,7 +147,8 @@ class People:
     def _heed_step(self, step_id: StepId, here: StepState) -> None:
         is_held = here.reason is not None and here.reason.code in HELD
         began = here.effect_at if here.effect is not None else 0
-        if is_held and self._gates.was_given(step_id, began or here.held_at):
+        since = {**self._beside(step_id), self._state.run: began or here.held_at} if is_held else {}
+        if is_held and self._gates.was_given(step_id, since):
             self._scribe.record(reset(self._state, [step_id], "answered"))
             return
         asked = self._gates.decided_for(step_id, here)

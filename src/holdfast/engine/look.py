@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
-from holdfast.core.effects import effect_name, is_cut_off, is_open, made_none
+from holdfast.core.effects import is_open
 from holdfast.core.moves import LOST
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.produced import lacking
@@ -18,11 +18,11 @@ from holdfast.core.state import State, StepState
 from holdfast.core.values import Content, condition_unmet
 from holdfast.engine.additions import Additions
 from holdfast.engine.attempt import Bench
+from holdfast.engine.deeds import Deeds
 from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
 from holdfast.engine.gathering import collected
 from holdfast.engine.given import readable
-from holdfast.engine.journals import overlapping
 from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
@@ -31,8 +31,8 @@ from holdfast.engine.world import World
 from holdfast.errors import BugError, EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import changes_in, changeset_bytes, settled_in
-from holdfast.model.digest import Digest, digest_json
-from holdfast.model.event import AttemptStarted, EffectStarted, Options, OutputsPlaced, Reason
+from holdfast.model.digest import Digest
+from holdfast.model.event import AttemptStarted, Options, OutputsPlaced, Reason
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import given_artifact
 
@@ -72,7 +72,7 @@ class Looker:
         self._told: set[tuple[str, Digest]] = set()
         self._brought: dict[StepId, Upstream] = {}
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
-        self._joined: dict[RunId, bool] = {}
+        self.deeds = Deeds(world.store, world.owner.engine, state, self._prober)
 
     def refresh(self) -> None:
         """Take note of what people wrote to the line meanwhile."""
@@ -198,22 +198,6 @@ class Looker:
         self._foreseen = None
         self._prober.forget()
 
-    def effect(self, step: Step, started: AttemptStarted) -> EffectStarted | None:
-        """What an attempt is about to do outside.
-
-        Its key is the same if it is the same effect and was never confirmed, else a new one.
-        """
-        if step.effects != "external" or started.reguard is not None:
-            return None
-        run, before = self._state.run, self._state.steps[step.id]
-        if before.effect is None and not before.effect_at:
-            before = self._prober.unconfirmed(step.id, self._state.previous) or before
-        key = digest_json({"run": run, "step": started.step, "attempt": started.attempt})
-        if before.effect and (before.config_ref == started.config_ref or not _failed(before)):
-            key = before.effect
-        beside = [attempt for _, attempt, is_left in self._effects_of(step.id) if is_left]
-        return EffectStarted(step.id, started.attempt, key, tuple(beside))
-
     def is_held(self, step: Step, look: Look) -> bool:
         """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect.
 
@@ -233,41 +217,12 @@ class Looker:
         if self._prober.given(step.id, {state.run: 0}) is not None:
             return choice.action == "run"
         if state.options.wants(step.id) and not here.effect_at:
-            return False
+            return self.deeds.are_news(step.id)
         if here.effect_at:
             known = is_open(state, step.id) is True
         else:
             known = self._prober.open_since(step.id, state.previous) is not None
-        return known or self._is_open_beside(step.id)
-
-    def _is_open_beside(self, step_id: StepId) -> bool:
-        """Whether an engine that shared the line left the effect of a step open; the newest run knows.
-
-        What was open when this run acted itself is no news: it was allowed to.
-        """
-        here, tried = self._state.steps[step_id], False
-        for run, attempt, is_left in self._effects_of(step_id):
-            if run == self._state.run:
-                tried = bool(here.effect_at)
-            elif is_left and attempt not in here.beside:
-                return True
-            elif not is_left and not tried:
-                return False
-        return False
-
-    def _effects_of(self, step_id: StepId) -> Iterator[tuple[RunId, str, bool]]:
-        """What the runs of the line say of a step's effect, newest first: the attempt, whether it is open."""
-        store, state = self._world.store, self._state
-        for run in overlapping(store, state.project, state.line, self._joined):
-            if run == state.run:
-                yield run, "", False
-                continue
-            other = self._prober.now(run)
-            if other is None or step_id not in other.steps or made_none(other, step_id):
-                continue
-            left = is_cut_off(other, step_id) or is_open(other, step_id)
-            if left is not None:
-                yield run, effect_name(other, step_id), left
+        return known or self.deeds.is_open_beside(step.id)
 
     def _given(self, step: Step) -> Artifact | None:
         """What a person gave in the place of an effect that nobody confirmed: it stands, whatever its key."""
@@ -276,7 +231,7 @@ class Looker:
             return None
         since: dict[RunId, int] | None = None
         if here.effect is not None:
-            since = {state.run: here.effect_at}
+            since = {**self.deeds.held_beside(step.id), state.run: here.effect_at}
         elif _is_answered(here):
             since = {state.run: here.held_at}
         elif not here.effect_at and not state.options.wants(step.id):
@@ -489,12 +444,6 @@ class Looker:
 def _is_answered(here: StepState) -> bool:
     """Whether a person gave its result when it was held, and that did not get through yet."""
     return "answered" in {found.code for found in (here.last, here.reason) if found is not None}
-
-
-def _failed(before: StepState) -> bool:
-    """Whether its command ended by itself, without a result: no other effect has to fear its key."""
-    code = before.reason.code if before.reason is not None else ""
-    return before.phase == "failed" and code == "command_failed"
 
 
 _FORM_OF_SEVERAL: Form = "tree"

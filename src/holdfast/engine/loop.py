@@ -102,7 +102,14 @@ class Engine:
         survey.heed(self._briefs.in_ref)
         self._replans = Replans(world, state, self._scribe.content, self._scribe.rows)
         self._people = People(
-            world, state, hold, self._scribe, self._finisher, self._growth, self.settle
+            world,
+            state,
+            hold,
+            self._scribe,
+            self._finisher,
+            self._growth,
+            self.settle,
+            self._looker.deeds.held_beside,
         )
         self._board = Switchboard(
             world, state, self._scribe, self._bench.contents, sent, self._call
@@ -467,7 +474,7 @@ class Engine:
         if started.reguard is not None and step.uses != "human":
             probe = look.probed.probe
             self._growth.carry(step_id, look.choice.artifact or probe.found or probe.newest)
-        effect = self._looker.effect(step, started)
+        effect = self._looker.deeds.begin(step, started)
         self._append(started)
         if effect is not None:
             self._append(effect)

@@ -18,7 +18,8 @@ from holdfast.ports import Candidate, Job
 
 MAX_DEPTH = 1000
 _QUICK = 1 << 20  # bytes
-_QUICK_PYTHON = 32 << 10  # its parser's time can grow with the square, and nothing interrupts it
+# Their parsers' time can grow with the square, and nothing interrupts them.
+_QUICK_OF = {"python": 32 << 10, "yaml": 64 << 10}
 
 
 class SyntaxGuard:
@@ -31,7 +32,7 @@ class SyntaxGuard:
         return {}
 
     async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
-        quick = _QUICK_PYTHON if guard.config == "python" else _QUICK
+        quick = _QUICK_OF.get(str(guard.config), _QUICK)
         if _size(candidate) > quick:
             return await judged_apart("syntax", guard, candidate, job)
         return parse_all(guard, candidate)

@@ -34,10 +34,16 @@ def search(pattern: str, text: str, *, quick: bool = False) -> int | None:
     compiled = _compiled(pattern)
     if isinstance(compiled, Flaw):
         raise GuardBroken(compiled.message, hint=compiled.hint or None)
-    if quick and compiled.programsize * len(text) > _QUICK:
+    if quick and weight(pattern, text) > 1:
         raise HeavyError
     found = compiled.search(text)
     return None if found is None else cast("int", found.start())
+
+
+def weight(pattern: str, text: str) -> float:
+    """Which share of what is quick a search may take at the worst."""
+    compiled = _compiled(pattern)
+    return 0 if isinstance(compiled, Flaw) else compiled.programsize * len(text) / _QUICK
 
 
 def pattern_flaw(pattern: str, path: tuple[str | int, ...] = ()) -> Flaw | None:

@@ -21,7 +21,7 @@ from holdfast.errors import EditError, GuardBroken
 from holdfast.guards.apart import judged_apart
 from holdfast.guards.candidate import accept, json_of, parse_json, reject
 from holdfast.guards.identity import schema_identity
-from holdfast.guards.linear import HeavyError, pattern_flaw, search
+from holdfast.guards.linear import HeavyError, pattern_flaw, search, weight
 from holdfast.guards.schemaparts import TYPES, Placed, parts
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
@@ -30,6 +30,9 @@ from holdfast.ports import Candidate, Flaw, Job
 from holdfast.process.inside import read_inside
 
 MAX_ERRORS = 20
+_UNCOUNTED = frozenset(
+    {"unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"}
+)
 _QUICK = 20_000  # keywords that are asked: some tenths of a second
 _QUICK_BYTES = 1 << 20
 _left: ContextVar[list[int] | None] = ContextVar("left", default=None)  # None: as many as it takes
@@ -43,7 +46,7 @@ class JsonSchemaGuard:
 
     async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
         guard = replace(guard, config=_schema(guard, job.root, job.walls.artifact))
-        if len(candidate.content) <= _QUICK_BYTES:
+        if len(candidate.content) <= _QUICK_BYTES and not _is_odd(guard.config):
             left = _left.set([_QUICK])
             try:
                 return compare(guard, candidate)
@@ -188,18 +191,31 @@ def _counted(keyword: Keyword) -> Keyword:
     def counting(
         validator: _Descends, value: object, instance: object, schema: Mapping[str, Json]
     ) -> Iterable[ValidationError] | None:
-        left = _left.get()
-        if left is not None:
-            left[0] -= 1
-            if left[0] < 0:
-                raise HeavyError
+        _spend(1 + (len(value) if isinstance(value, list) else 0))
         return keyword(validator, value, instance, schema)
 
     return counting
 
 
+def _spend(asked: int) -> None:
+    """HeavyError if more was asked than is quick."""
+    left = _left.get()
+    if left is not None:
+        left[0] -= asked
+        if left[0] < 0:
+            raise HeavyError
+
+
 def _search(pattern: str, text: str) -> int | None:
-    return search(pattern, text, quick=_left.get() is not None)
+    _spend(int(weight(pattern, text) * _QUICK))
+    return search(pattern, text)
+
+
+def _is_odd(schema: Json) -> bool:
+    """Whether a schema has a keyword with which the library goes through it uncounted."""
+    if isinstance(schema, Mapping):
+        return not _UNCOUNTED.isdisjoint(schema) or any(map(_is_odd, schema.values()))
+    return isinstance(schema, list) and any(map(_is_odd, schema))
 
 
 # The keywords whose own implementation would search with a backtracking engine. Their signature is
@@ -251,17 +267,25 @@ def _unique_items(
     _: _Descends, wanted: bool, instance: object, _schema: Mapping[str, Json]
 ) -> Iterator[ValidationError]:
     """The library compares each with each."""
-    if wanted and isinstance(instance, list) and len({_alike(i) for i in instance}) < len(instance):
+    if not wanted or not isinstance(instance, list):
+        return
+    _spend(len(instance) // 10)
+    if len({_alike(item) for item in instance}) < len(instance):
         yield ValidationError(f"{instance!r} has non-unique elements")
 
 
 def _alike(value: object) -> Hashable:
-    """Something that is equal for equal values of JSON: 1 is 1.0, and neither is true."""
+    """Something that is equal for equal values of JSON: 1 is 1.0, and neither is true.
+
+    Numbers as texts: whoever writes them could choose such as have one hash.
+    """
     if isinstance(value, Mapping):
-        return frozenset((key, _alike(item)) for key, item in value.items())
+        return dict, frozenset((key, _alike(item)) for key, item in value.items())
     if isinstance(value, list):
-        return tuple(_alike(item) for item in value)
-    return (type(value) is bool, value)
+        return list, tuple(_alike(item) for item in value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return (int, repr(value)) if isinstance(value, int | float) else (str, value)
 
 
 _Linear = extend(  # type: ignore[no-untyped-call]  # the stubs leave it open

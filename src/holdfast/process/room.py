@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from io import BufferedReader
 from urllib.parse import quote
 
-from holdfast.errors import EditError
+from holdfast.errors import EditError, outside_fault
 from holdfast.ports import Given
 from holdfast.process.inside import open_inside
 
@@ -116,7 +116,8 @@ def named_files(
 ) -> dict[str, dict[str, str] | list[str]]:
     """The files of the project that a command names, as the part of a key that they are.
 
-    `files` has relative path to digest, `+x` if executable; `unresolved` those that cannot be read.
+    `files` has relative path to digest, `+x` if executable; `unresolved` those that cannot be read. If the
+    machine is to blame for that, nothing is known: StoreError.
     A word counts when it names a regular file inside `root`, also after links are resolved. Paths
     at or beneath `but` are left out: what a step makes does not decide whether it must be made.
     """
@@ -131,7 +132,11 @@ def named_files(
         try:
             with open_inside(top, relative) as file:
                 files[relative] = _digest(file)
-        except (EditError, OSError):
+        except EditError:
+            unresolved.append(relative)
+        except OSError as error:
+            if (fault := outside_fault(error)) is not None:
+                raise fault from error
             unresolved.append(relative)
     found: dict[str, dict[str, str] | list[str]] = {}
     if files:
