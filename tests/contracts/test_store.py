@@ -718,6 +718,7 @@ class TestErrands:
         assert not store.tell(taken._replace(worker="v"), [("out", b"d")])
         store.call_off([number])
         assert not store.tell(taken, [("out", b"d")])
+        assert store.report(taken, ref("ended")), "whoever called it off waits for its end"
         store.withdraw([number])
         assert list(store.heard(number)) == []
 

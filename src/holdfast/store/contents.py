@@ -142,6 +142,10 @@ class Contents:
         """Let the next process that writes remove these files, if this one dies once the event is there."""
         self._files.mark(digests, f"{seq} {journal}")
 
+    def unmark(self, digests: Iterable[Digest]) -> None:
+        """It was refused: nobody removes anything."""
+        self._files.unmark(digests)
+
     def drop_files(self, digests: Iterable[Digest]) -> None:
         """Remove the files of contents, those in quarantine too."""
         for digest in digests:

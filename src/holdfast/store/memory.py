@@ -411,9 +411,14 @@ class MemoryStore:
 
     def report(self, errand: Errand, report: Digest) -> bool:
         with self._lock:
-            if self._errands.get(errand.id) != errand or errand.report is not None:
+            now = self._errands.get(errand.id)  # nobody may wait for it any more
+            if (
+                now is None
+                or now._replace(engine=errand.engine) != errand
+                or now.report is not None
+            ):
                 return False
-            self._errands[errand.id] = errand._replace(report=report)
+            self._errands[errand.id] = now._replace(report=report)
             return True
 
     def errands(self, engine: str | None = None, worker: str | None = None) -> Sequence[Errand]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from typing import Self, cast
 
-from holdfast.errors import IntegrityError
+from holdfast.errors import ConflictError, IntegrityError
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest
 from holdfast.model.event import Event, Recorded
@@ -166,7 +166,13 @@ class RelationalStore:
 
         for append in batch.appends[:1]:
             self._contents.mark(digests, append.journal, append.expected + 1)
-        self._names.write(work)
+        try:
+            self._names.write(work)
+        except (
+            ConflictError
+        ):  # what the mark names is another's word, perhaps about the same content
+            self._contents.unmark(digests)
+            raise
         self._contents.drop_files(digests)
 
     def _prepared(self, batch: Batch) -> tuple[list[_Texts], _Small]:
