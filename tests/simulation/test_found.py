@@ -60,6 +60,13 @@ def resume(sim: Simulation, run: RunId = RUN) -> EngineProcess:
     return sim.spawn(lambda world: resume_run(world, run), "resume")
 
 
+def retry(sim: Simulation, run: RunId, step_id: StepId) -> EngineProcess:
+    names = [step_id]
+    found = sim.spawn(lambda world: resume_run(world, run, only=names, asked=names), "retry")
+    sim.watch.consent.typed[found.process.name] = frozenset(names)
+    return found
+
+
 def until(sim: Simulation, person: Process, what: Callable[[], bool]) -> None:
     for _ in range(4000):
         if what():
@@ -497,3 +504,68 @@ def test_what_a_person_gives_settles_it_for_the_run_that_left_it_open_too(
 
     sim = played(place, scene, apart=False, seed=seed)
     assert statuses(sim) == ["completed"] * 3
+
+
+@pytest.mark.req("I17", "R96")
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_a_yes_is_about_what_was_open_then_and_nobody_is_asked_about_what_is_known(
+    place: Path, seed: int
+) -> None:
+    """Two runs wait for one effect. What one does under its yes, and leaves open, is news to the other."""
+    once = replace(step("y"), effects="external", retries=0)
+    first, second = RUN, RunId("r-002")
+
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.stays = False
+        begun = start(sim, plan(once))
+        until(sim, person, lambda: sim.watch.executed[once.id] > 0)
+        beside = start(sim, plan(once), joined=True)
+        until(sim, person, lambda: beside.engine is not None)
+        sim.machine.kill([begun.process], "in the middle")
+        until(sim, person, lambda: not sim.live())
+        resume(sim, first)
+        until(sim, person, lambda: not sim.live())
+        assert statuses(sim) == ["waiting", "waiting"]
+        seat = Seat(person, sim.disk, sim.watch, sim.dark)
+        sim.people.all_yes(seat)
+        again = retry(sim, second, once.id)
+        until(sim, person, lambda: sim.watch.executed[once.id] > 1)
+        sim.machine.kill([again.process], "in the middle of the repetition")
+        resume(sim, first)
+        until(sim, person, lambda: not sim.live())
+        assert sim.watch.executed[once.id] == 2, "the yes knew nothing of that one"
+        while statuses(sim)[0] == "waiting":
+            sim.people.all_yes(seat)
+            resume(sim, first)
+            until(sim, person, lambda: not sim.live())
+        assert sim.watch.executed[once.id] == 3
+        resume(sim, second)
+        until(sim, person, lambda: not sim.live())
+        assert sim.watch.executed[once.id] == 3
+
+    sim = played(place, scene, apart=False, seed=seed)
+    assert statuses(sim)[0] == "completed"
+
+
+@pytest.mark.req("I17", "R74")
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_who_waits_for_what_another_run_settled_meanwhile_goes_on(place: Path, seed: int) -> None:
+    once = replace(step("y"), effects="external", retries=0)
+
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.stays = False
+        begun = start(sim, plan(once))
+        until(sim, person, lambda: sim.watch.executed[once.id] > 0)
+        beside = start(sim, plan(once), joined=True)
+        until(sim, person, lambda: beside.engine is not None)
+        sim.machine.kill([begun.process], "in the middle")
+        until(sim, person, lambda: not sim.live())
+        retry(sim, RUN, once.id)
+        until(sim, person, lambda: not sim.live())
+        assert statuses(sim) == ["completed", "waiting"]
+        resume(sim, RunId("r-002"))
+        until(sim, person, lambda: not sim.live())
+        assert sim.watch.executed[once.id] == 2
+
+    sim = played(place, scene, apart=False, seed=seed)
+    assert statuses(sim) == ["completed", "completed"]

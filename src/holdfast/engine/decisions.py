@@ -12,8 +12,9 @@ from holdfast.core.effects import is_cut_off, is_in_hand
 from holdfast.core.state import State
 from holdfast.engine.journals import has_ended, read_state, runs_of
 from holdfast.engine.lines import Line
+from holdfast.engine.opened import asked_about
 from holdfast.engine.overtaken import differing, overtaken, replaced_by
-from holdfast.engine.questions import HELD, goes_on
+from holdfast.engine.questions import HELD
 from holdfast.engine.unkept import Hidden, check_words
 from holdfast.errors import UsageError
 from holdfast.model.artifact import Form
@@ -288,7 +289,7 @@ class Decisions:
     def _about_held(self, state: State, step_id: StepId) -> Approval:
         """Whether to try again; nobody wrote the question down before somebody answers it."""
         here = state.steps[step_id]
-        question = goes_on(step_id, state.run, here)
+        question = asked_about(self._store, state, step_id)
         asked = self.book.by_subject.get(question.subject)
         if asked and asked[-1].stand(self._clock()) not in {"revoked", "expired"}:
             return asked[-1]
@@ -352,7 +353,7 @@ class Decisions:
                 f"'{wanted.step}' of run '{wanted.run}' waits for that no more",
                 hint="holdfast approvals",
             )
-        self._store.put(goes_on(wanted.step, wanted.run, state.steps[wanted.step]).document)
+        self._store.put(asked_about(self._store, state, wanted.step).document)
         self._line.tell(
             lambda: None if request.approval in self.book.by_id else request, self.refresh
         )

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from holdfast.core.approvals import Approval, Book, Use
 from holdfast.core.state import State, StepState
 from holdfast.engine.lines import Line
+from holdfast.engine.opened import asked_about
 from holdfast.engine.probe import Probed
-from holdfast.engine.questions import HELD, Question, about, before, goes_on, of_items
+from holdfast.engine.questions import HELD, Question, about, before, of_items
 from holdfast.engine.world import World
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest
@@ -122,7 +123,7 @@ class Gatekeeper:
         """The approvals that a step waits for, if none of them is open any more; else None."""
         assert here.reason is not None  # a step that waits has one
         if here.reason.code in HELD:
-            question = goes_on(step_id, self._state.run, here)
+            question = asked_about(self._world.store, self._state, step_id)
             asked = self.book.by_subject.get(question.subject, [])[-1:]
         else:
             known = (self.book.by_id.get(name) for name in here.reason.because)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from holdfast.core.approvals import Approval
 from holdfast.core.decide import reset
+from holdfast.core.effects import made_none
 from holdfast.core.moves import IN_CONFLICT
 from holdfast.core.state import State, StepState
 from holdfast.engine.conflicts import Conflicts
@@ -65,7 +66,9 @@ class People:
         self._said_waiting: set[StepId] = set()
         self._inherited: set[StepId] = set()
         if state.counts["waiting"]:
-            self._inherited = {s for s, here in state.steps.items() if _asked_before(here)}
+            steps = state.steps.items()  # who is held for another run looks again at that one
+            found = (s for s, here in steps if _asked_before(here) or made_none(state, s))
+            self._inherited = set(found)
 
     # --- asking -----------------------------------------------------------------------------------
 

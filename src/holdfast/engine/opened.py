@@ -6,14 +6,41 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from holdfast.core.approvals import Book
-from holdfast.core.effects import Word, is_cut_off, is_open, open_since
+from holdfast.core.effects import (
+    Word,
+    effect_name,
+    is_cut_off,
+    is_open,
+    made_none,
+    open_since,
+)
 from holdfast.core.state import State
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import overlapping, read_state
 from holdfast.engine.lines import line_journal
-from holdfast.engine.questions import goes_on
+from holdfast.engine.questions import Question, goes_on
 from holdfast.model.line import StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Store
+
+
+def left_beside(store: Store, state: State, step_id: StepId) -> tuple[str, ...]:
+    """The attempts of other runs that may share the line with this one whose effect is open."""
+    if not state.plan.steps[step_id].done_once:
+        return ()
+    found = []
+    for run in overlapping(store, state.project, state.line, {}):
+        other = None if run == state.run else read_state(store, run)
+        if other is None or step_id not in other.steps or made_none(other, step_id):
+            continue
+        if is_cut_off(other, step_id) or is_open(other, step_id):
+            found.append(effect_name(other, step_id))
+    return tuple(sorted(found))
+
+
+def asked_about(store: Store, state: State, step_id: StepId) -> Question:
+    """Whether a step that is held may be tried again, as things stand."""
+    beside = left_beside(store, state, step_id)
+    return goes_on(step_id, state.run, state.steps[step_id], beside)
 
 
 def is_left_rejected(store: Store, state: State, step_id: StepId) -> bool:
@@ -47,8 +74,8 @@ def left_alone(
             given.setdefault(recorded.event.step, []).append(recorded.event)
     found: set[StepId] = set()
     for step_id in once:
-        here, since = state.steps[step_id], _since(store, state, step_id, drives)
-        asked = book.by_subject.get(goes_on(step_id, state.run, here).subject, [])[-1:]
+        since = _since(store, state, step_id, drives)
+        asked = book.by_subject.get(asked_about(store, state, step_id).subject, [])[-1:]
         if since is None or any(approval.stand(now) == "approved" for approval in asked):
             continue
         words = given.get(step_id, ())

@@ -88,16 +88,17 @@ def about(
     ]
 
 
-def repeats(step: StepId, run: RunId, attempt: int, key: Digest | None) -> Question:
-    """Whether an effect that may have happened may be tried again."""
-    return _question("effect", {"step": step, "run": run, "attempt": attempt, "key": key})
+def goes_on(step: StepId, run: RunId, here: StepState, beside: Sequence[str] = ()) -> Question:
+    """Whether a step that is held for a person may be tried again.
 
-
-def goes_on(step: StepId, run: RunId, here: StepState) -> Question:
-    """Whether a step that is held for a person may be tried again."""
+    `beside` are the attempts of other runs of the line whose effect is open: a yes is about those, too, and
+    about no later one.
+    """
     if here.reason is not None and here.reason.code == "stuck":
         return _question("stuck", {"step": step, "run": run, "attempt": here.attempts})
-    return repeats(step, run, here.attempts, here.effect)
+    about: dict[str, Json] = {"step": step, "run": run, "attempt": here.attempts}
+    about |= {"key": here.effect, **({"beside": list(beside)} if beside else {})}
+    return _question("effect", about)
 
 
 def is_over_budget(step: Step, attempts: int) -> bool:
