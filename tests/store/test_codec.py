@@ -86,6 +86,7 @@ def test_every_class_of_the_model_that_ends_a_sentence_in_a_journal_is_known() -
     nested = {
         "Options",
         "PageThen",
+        "PaidThen",
         "Doubted",
         "Reason",
         "Reused",
