@@ -11,7 +11,7 @@ from holdfast.engine.audit import audit
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.errors import FencedError, HeldError
 from holdfast.model.event import EffectStarted, Options
-from holdfast.model.plan import Guard, Plan, RunId, StepId
+from holdfast.model.plan import Guard, Plan, RunId, Step, StepId
 from holdfast.store.sqlite import SqliteStore
 from tests.laws.harness import LINE, amend
 from tests.laws.plans import plan, step
@@ -305,6 +305,16 @@ def test_an_effect_that_a_later_run_left_open_is_not_repeated_by_an_earlier_one(
     assert statuses(sim) == ["waiting", "running"]
 
 
+def dies_beside(sim: Simulation, person: Process, once: Step) -> None:
+    """One of two runs dies in the middle of an effect; the other one is held for it."""
+    first = start(sim, plan(once))
+    until(sim, person, lambda: sim.watch.executed[once.id] > 0)
+    beside = start(sim, plan(once), joined=True)
+    until(sim, person, lambda: beside.engine is not None)
+    sim.machine.kill([first.process], "in the middle")
+    until(sim, person, lambda: not sim.live())
+
+
 @pytest.mark.req("I17", "R74")
 @pytest.mark.parametrize("seed", SEEDS[:2])
 def test_a_run_that_is_held_for_the_effect_of_another_one_does_not_hold_that_one(
@@ -315,12 +325,7 @@ def test_a_run_that_is_held_for_the_effect_of_another_one_does_not_hold_that_one
 
     def scene(sim: Simulation, person: Process) -> None:
         sim.stays = False
-        first = start(sim, plan(once))
-        until(sim, person, lambda: sim.watch.executed[once.id] > 0)
-        beside = start(sim, plan(once), joined=True)
-        until(sim, person, lambda: beside.engine is not None)
-        sim.machine.kill([first.process], "in the middle")
-        until(sim, person, lambda: not sim.live())
+        dies_beside(sim, person, once)
         assert statuses(sim) == ["running", "waiting"]
         resume(sim)
         until(sim, person, lambda: not sim.live())
@@ -517,12 +522,7 @@ def test_a_yes_is_about_what_was_open_then_and_nobody_is_asked_about_what_is_kno
 
     def scene(sim: Simulation, person: Process) -> None:
         sim.stays = False
-        begun = start(sim, plan(once))
-        until(sim, person, lambda: sim.watch.executed[once.id] > 0)
-        beside = start(sim, plan(once), joined=True)
-        until(sim, person, lambda: beside.engine is not None)
-        sim.machine.kill([begun.process], "in the middle")
-        until(sim, person, lambda: not sim.live())
+        dies_beside(sim, person, once)
         resume(sim, first)
         until(sim, person, lambda: not sim.live())
         assert statuses(sim) == ["waiting", "waiting"]
@@ -554,12 +554,7 @@ def test_who_waits_for_what_another_run_settled_meanwhile_goes_on(place: Path, s
 
     def scene(sim: Simulation, person: Process) -> None:
         sim.stays = False
-        begun = start(sim, plan(once))
-        until(sim, person, lambda: sim.watch.executed[once.id] > 0)
-        beside = start(sim, plan(once), joined=True)
-        until(sim, person, lambda: beside.engine is not None)
-        sim.machine.kill([begun.process], "in the middle")
-        until(sim, person, lambda: not sim.live())
+        dies_beside(sim, person, once)
         retry(sim, RUN, once.id)
         until(sim, person, lambda: not sim.live())
         assert statuses(sim) == ["completed", "waiting"]

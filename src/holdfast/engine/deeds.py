@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from holdfast.core.effects import effect_name, is_cut_off, is_open, made_none
+from holdfast.core.effects import effect_name, made_none
 from holdfast.core.state import State, StepState
-from holdfast.engine.journals import overlapping
+from holdfast.engine.opened import is_left, sharing
 from holdfast.engine.probe import Prober
 from holdfast.model.digest import Digest, digest_json
-from holdfast.model.event import AttemptStarted, EffectStarted
+from holdfast.model.event import AttemptStarted, EffectStarted, RunStarted
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Store
 
@@ -74,12 +74,9 @@ class Deeds:
 
     def held_beside(self, step_id: StepId) -> dict[RunId, int]:
         """The runs that are held for what this one left open, each with the event that holds it."""
-        store, state, found = self._store, self._state, dict[RunId, int]()
-        for run in overlapping(store, state.project, state.line, self._joined):
-            other = None if run == state.run else self._prober.now(run)
-            if other is not None and step_id in other.steps and made_none(other, step_id):
-                found[run] = other.steps[step_id].held_at
-        return found
+        others = (one for one in self._sharing(step_id) if one is not self._state)
+        held = (other for other in others if made_none(other, step_id))
+        return {other.run: other.steps[step_id].held_at for other in held}
 
     def _open_for_wishes(self) -> dict[StepId, frozenset[str]]:
         """What is open of steps that somebody asked for by name as the run begins; later nobody knows."""
@@ -87,23 +84,22 @@ class Deeds:
         wanted = (*options.force_steps, *options.resample)
         once = [s for s in wanted if s in plan and plan[s].done_once]
         first = next(iter(self._store.read(f"run:{self._state.run}")), None) if once else None
-        if first is None or getattr(first.event, "engine", "") != self._engine:
+        start = first.event if first is not None else None
+        if not isinstance(start, RunStarted) or start.engine != self._engine:
             return {}
         return {s: frozenset(e.attempt for e in self._of(s) if e.is_left) for s in once}
 
     def _of(self, step_id: StepId) -> Iterator[_Deed]:
         """What the runs of the line say of a step's effect, newest first."""
-        state = self._state
-        for run in overlapping(self._store, state.project, state.line, self._joined):
-            if run == state.run:
-                yield _Deed(run, "", is_left=False)
-                continue
-            other = self._prober.now(run)
-            if other is None or step_id not in other.steps or made_none(other, step_id):
-                continue
-            left = is_cut_off(other, step_id) or is_open(other, step_id)
-            if left is not None:
-                yield _Deed(run, effect_name(other, step_id), left, other.steps[step_id].effect)
+        for other in self._sharing(step_id):
+            if other is self._state:
+                yield _Deed(other.run, "", is_left=False)
+            elif (left := is_left(other, step_id)) is not None:
+                key = other.steps[step_id].effect
+                yield _Deed(other.run, effect_name(other, step_id), left, key)
+
+    def _sharing(self, step_id: StepId) -> Iterator[State]:
+        return sharing(self._store, self._state, step_id, self._prober.now, self._joined)
 
 
 def _failed(before: StepState) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from holdfast.core.approvals import Book
@@ -27,14 +27,30 @@ def left_beside(store: Store, state: State, step_id: StepId) -> tuple[str, ...]:
     """The attempts of other runs that may share the line with this one whose effect is open."""
     if not state.plan.steps[step_id].done_once:
         return ()
-    found = []
-    for run in overlapping(store, state.project, state.line, {}):
-        other = None if run == state.run else read_state(store, run)
-        if other is None or step_id not in other.steps or made_none(other, step_id):
-            continue
-        if is_cut_off(other, step_id) or is_open(other, step_id):
-            found.append(effect_name(other, step_id))
-    return tuple(sorted(found))
+    found = sharing(store, state, step_id, partial(read_state, store), {})
+    others = (one for one in found if one is not state and is_left(one, step_id))
+    return tuple(sorted(effect_name(other, step_id) for other in others))
+
+
+def sharing(
+    store: Store,
+    state: State,
+    step_id: StepId,
+    read: Callable[[RunId], State | None],
+    joined: dict[RunId, bool],
+) -> Iterator[State]:
+    """This run and those with the step that may share the line with it, newest first."""
+    for run in overlapping(store, state.project, state.line, joined):
+        other = state if run == state.run else read(run)
+        if other is not None and step_id in other.steps:
+            yield other
+
+
+def is_left(state: State, step_id: StepId) -> bool | None:
+    """Whether a run left an effect of its own open, if nobody drives it; None if it says nothing."""
+    if made_none(state, step_id):
+        return None
+    return is_cut_off(state, step_id) or is_open(state, step_id)
 
 
 def asked_about(store: Store, state: State, step_id: StepId) -> Question:
