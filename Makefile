@@ -11,13 +11,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench bench-docs soak fuzz mutants simulate docs requirements sbom lock clean screenshots
+.PHONY: setup demo test check bench bench-docs bench-scale soak fuzz mutants simulate docs requirements sbom lock clean screenshots
 
 setup: $(STAMP)
 
 # A no-op while the lock files and pyproject.toml are older than the stamp.
 $(STAMP): requirements.lock requirements-dev.lock requirements-local.lock pyproject.toml
-	@echo "setting up $(VENV) from the lock files; this takes a minute the first time"
+	@echo "setting up $(VENV) from the lock files; this takes two to four minutes the first time"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "holdfast needs Python 3.11 or newer; hint: make setup PYTHON=python3.12"; rm -rf $(VENV); exit 1; }
@@ -79,6 +79,9 @@ bench: setup
 
 bench-docs: setup
 	@$(BIN)/python -m bench.run --write $(ARGS)
+
+bench-scale: setup
+	@$(BIN)/python -m bench.scale.large $(ARGS)
 
 docs: setup
 	@$(BIN)/python -m tools.docs

@@ -1,4 +1,4 @@
-"""Figures of Holdfast alone: reopening, stored bytes, plans, ledgers, commands beside a thread pool."""
+"""Figures of Holdfast alone: reopening, stored bytes, plans, ledgers, commands, a million steps."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 
 from bench.measure import REPOSITORY, environment
 from bench.own.commands import KINDS
+from bench.own.commands import WAYS as COMMANDS
 from bench.own.ledgers import SIZES as HANDOFFS
 from bench.own.ledgers import WORDS
 from bench.own.plans import LARGE, STEPS, large
@@ -22,6 +25,8 @@ from bench.startup import time_of
 JOBS = (2, 4)
 FEW_STEPS, MANY_STEPS = 10, 10_000  # of the runs whose pages are opened
 TYPICAL = f"plan of {STEPS} steps"
+MILLION = 1_000_000
+ELSEWHERE = {"here": "on this machine", "worker": "on a worker", "ray": "on Ray"}
 
 
 def figures(scratch: Path, *, repeats: int, quick: bool) -> Iterator[Own]:
@@ -37,6 +42,7 @@ def figures(scratch: Path, *, repeats: int, quick: bool) -> Iterator[Own]:
         for jobs in JOBS:
             yield _commands(scratch, kind, jobs, 200 // share, repeats)
     yield from _runner(scratch, 200 // share)
+    yield from _elsewhere(scratch, 200 // share, 1 if quick else 3)
     yield from _page(scratch, repeats)
     shutil.rmtree(scratch, ignore_errors=True)
 
@@ -50,7 +56,7 @@ def _reopen(scratch: Path, steps: int, repeats: int) -> Iterator[Own]:
         shutil.rmtree(folder / ".holdfast")
         shutil.copytree(kept, folder / ".holdfast")
         found.append(_say("reopen", "resume", str(folder), str(steps)))
-    wall = min(said["wall"] for said in found)
+    wall = median(said["wall"] for said in found)
     yield Own("reopened events", events, "events")
     yield Own("reopening", wall, "s", repeats=repeats)
     yield Own("reopening 50,000 events", wall / events * PROMISED, "s", repeats=repeats)
@@ -120,15 +126,52 @@ def ledger_row(size: int, words: str = "common") -> str:
     return f"ledger of {size:,} handoffs{said[words]}"
 
 
+def million(scratch: Path, steps: int = MILLION) -> Iterator[Own]:
+    """The plan of very many steps, once; asked for by name, for it takes minutes."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    found = _say("million", str(steps), str(scratch / "million"))
+    for phase, before in (("cold", "cold_"), ("nothing changed", "")):
+        name = million_row(steps, phase)
+        cpu = found[f"{before}load_cpu"] + found[f"{before}cpu"]
+        yield Own(f"{name}: load and run", cpu, "s CPU", repeats=1)
+        yield Own(f"{name}: the run", found[f"{before}cpu"], "s CPU", repeats=1)
+        yield Own(f"{name}: peak memory", found[f"{before}peak_mb"] / 1e3, "GB", repeats=1)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def million_row(steps: int, phase: str) -> str:
+    """How the rows of it are named."""
+    return f"{steps:,} steps from `for_each`, {phase}"
+
+
 def _commands(scratch: Path, kind: str, jobs: int, count: int, repeats: int) -> Own:
-    walls: dict[str, list[float]] = {"pool": [], "holdfast": []}
+    walls: dict[str, list[float]] = {
+        who: [] for who in COMMANDS if who != "ninja" or shutil.which("ninja")
+    }
     for number in range(repeats):
         for who, found in walls.items():
             folder = scratch / f"{who}{number}"
             found.append(_say("commands", who, kind, str(jobs), str(count), str(folder))["wall"])
             shutil.rmtree(folder)
-    ours, theirs = min(walls["holdfast"]), min(walls["pool"])
-    return Own(f"`{kind}`, {jobs} at once", ours / count, "s", theirs / count, repeats)
+    each = {who: median(found) / count for who, found in walls.items()}
+    name = f"`{kind}`, {jobs} at once"
+    return Own(name, each["holdfast"], "s", each["pool"], repeats, each.get("ninja"))
+
+
+def _elsewhere(scratch: Path, count: int, repeats: int) -> Iterator[Own]:
+    """The same commands as steps here, on a worker and on Ray, which has its own calls beside it."""
+    places = dict(ELSEWHERE)
+    if find_spec("ray") is None:
+        del places["ray"]
+    found: dict[str, list[float]] = {}
+    for _ in range(repeats):
+        for place in [*places, "bare ray"] if "ray" in places else places:
+            said = _say("elsewhere", place, str(count), str(scratch / "elsewhere"))
+            found.setdefault(place, []).append(said["seconds"])
+            shutil.rmtree(scratch / "elsewhere", ignore_errors=True)
+    for place, words in places.items():
+        bare = median(found["bare ray"]) if place == "ray" else None
+        yield Own(f"a step {words}", median(found[place]), "s", bare, repeats)
 
 
 def _runner(scratch: Path, count: int) -> Iterator[Own]:

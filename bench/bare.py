@@ -71,7 +71,7 @@ def main() -> None:
     loop = Loop(case)
     with Timing() as timing:
         asyncio.run(loop.run())
-    report(loop.values[case.last], timing, case.executed)
+    report(loop.values[case.last], timing, case.executed, began=case.began)
 
 
 if __name__ == "__main__":

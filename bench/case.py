@@ -33,6 +33,9 @@ class Case:
         self.last = self.graph[-1][0]
         self.leaf = shapes.leaf(shape, size)
         self.executed = 0
+        self.began: float | None = (
+            None  # the CPU that the process had used when the first step began
+        )
         log = os.environ.get(LOG)
         self._log = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if log else None
 
@@ -47,6 +50,8 @@ class Case:
 
     def step(self, number: int, needs: Sequence[str]) -> str:
         """Carry out a step."""
+        if not self.executed:
+            self.began = time.process_time()
         self.executed += 1
         if self._log is not None:
             os.write(self._log, b"%d\n" % number)
@@ -56,10 +61,11 @@ class Case:
 class Timing:
     """Wall and CPU time of a block: the run itself, without start-up and without loading the graph."""
 
-    wall = cpu = 0.0
+    wall = cpu = start = 0.0
 
     def __enter__(self) -> Self:
         self.wall, self.cpu = time.perf_counter(), time.process_time()
+        self.start = self.cpu
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -78,7 +84,13 @@ def peak_mb(process: int | str = "self") -> float:
     return 0.0
 
 
-def report(value: str, timing: Timing, executed: int, peak: float | None = None) -> None:
+def report(
+    value: str,
+    timing: Timing,
+    executed: int,
+    peak: float | None = None,
+    began: float | None = None,
+) -> None:
     """The driver's last line. The value is checked by whoever started the driver."""
     said = {
         "value": value,
@@ -87,5 +99,6 @@ def report(value: str, timing: Timing, executed: int, peak: float | None = None)
         "process_cpu": time.process_time(),
         "executed": executed,
         "peak_mb": peak_mb() if peak is None else peak,
+        "first": None if began is None else began - timing.start,
     }
     print("\n" + json.dumps(said), flush=True)

@@ -27,6 +27,9 @@ class Peer:
     shapes: tuple[str, ...] = ("wide", "chain", "layered")
     phases: tuple[str, ...] = ("cold", "noop", "change")
     largest: int = 1_000
+    steps: int = 0
+    workers: int = 1
+    durable: bool = True
     repeats: int = 3
     imports: str = ""
     command: tuple[str, ...] = ()

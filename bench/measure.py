@@ -44,6 +44,7 @@ class Tool:
     largest: int = 100_000
     repeats: int = 5
     once_above: int = 100_000  # graphs above this are run cold only once
+    given: int = 0  # the largest graph that it gets where all get the smallest one
     note: str = ""  # what it knows a whole plan by; removed where it is to look at every step
 
     def command(self, shape: str, size: int, folder: Path, salt: str = "") -> list[str]:
@@ -58,6 +59,7 @@ class Sample:
     process_cpu: float
     peak_mb: float
     executed: int
+    first: float | None = None  # CPU until the first step began
 
 
 BARE = Tool("bare", sys.executable, "bench.bare")
@@ -84,6 +86,7 @@ def tool_of(found: Found, *, once: bool = False) -> Tool:
         largest=peer.largest,
         repeats=1 if once else peer.repeats,
         once_above=1_000,
+        given=peer.steps,
     )
 
 

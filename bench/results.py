@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
-SCHEMA = "holdfast.bench/1"
+SCHEMA = "holdfast.bench/2"
+BESIDE = (
+    "bare",
+    "bare full",
+    "ninja",
+)  # what others are divided by: kept as long as one of them is
+Key = tuple[str, str, str, int]  # tool, graph, phase, size
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What was taken in one go: only figures of one part are compared. Rows name it by its number."""
+
+    taken: str
+    seconds: float = 0.0
+    asked: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +37,22 @@ class Contender:
     note: str = ""
     keeps: str = ""
     missing: str = ""
+    durable: bool = True
+    steps: int = 0  # of the smaller graph that it gets
+
+    @property
+    def label(self) -> str:
+        """Its name in a table."""
+        version = self.version.partition(",")[0]
+        return f"{self.name} {version}".strip() + ("" if self.durable else " (not durable)")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One tool, one graph, one phase: the least of `repeats` runs, in seconds. `failed` says why none."""
+    """One tool, one graph, one phase: the median of `repeats` runs, in seconds. `failed` says why none.
+
+    `steps` are those of the graph that it was given; a slow peer gets a smaller one than `size` says.
+    """
 
     tool: str
     shape: str
@@ -32,9 +62,16 @@ class Cell:
     repeats: int = 0
     cpu: float = 0.0
     wall: float = 0.0
+    least_cpu: float = 0.0
+    least_wall: float = 0.0
     process_cpu: float = 0.0
     peak_mb: float = 0.0
     failed: str = ""
+    part: int = 0
+
+    @property
+    def key(self) -> Key:
+        return self.tool, self.shape, self.phase, self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +89,27 @@ class Kill:
     lost: int = 0
     finished_again: int | None = None
     failed: str = ""
+    part: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """CPU seconds of a run after a kill until its first step began, and of one with nothing to do."""
+
+    tool: str
+    shape: str
+    size: int
+    before: int = 0
+    first: float = 0.0
+    noop: float = 0.0
+    repeats: int = 0
+    failed: str = ""
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Seconds that a command takes above a Python (or a program) that does nothing."""
+    """Seconds that a command takes above a Python (or a program) that does nothing, which takes `nothing`."""
 
     tool: str
     what: str
@@ -64,17 +117,21 @@ class Start:
     wall: float = 0.0
     repeats: int = 0
     failed: str = ""
+    nothing: float = 0.0
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A figure of Holdfast alone, with the same figure of what it is compared with."""
+    """A figure of Holdfast alone, with the same figure of what it is compared with, and of a third one."""
 
     name: str
     value: float
     unit: str
     reference: float | None = None
     repeats: int = 0
+    other: float | None = None
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +152,7 @@ class Claims:
     bare_most: int
     wrong: int
     repeats: int
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +165,7 @@ class Beside:
     per_second: float
     peers: float
     repeats: int
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +181,7 @@ class Play:
     limit: float
     per_second: float
     model: float
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +194,16 @@ class Promise:
     unit: str
     measured: float | None
     held: bool | None
+    aim: float | None = None
 
 
 @dataclass(slots=True)
 class Results:
-    environment: dict[str, str] = field(default_factory=dict)
-    options: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
+    parts: list[Part] = field(default_factory=list)
     contenders: list[Contender] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
+    resumes: list[Resume] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     own: list[Own] = field(default_factory=list)
     claims: list[Claims] = field(default_factory=list)
@@ -151,11 +211,28 @@ class Results:
     plays: list[Play] = field(default_factory=list)
     promises: list[Promise] = field(default_factory=list)
 
-    def cell(self, tool: str, shape: str, phase: str, size: int) -> Cell | None:
-        """A figure that was taken, if it was."""
-        for cell in self.cells:
-            if (cell.tool, cell.shape, cell.phase, cell.size) == (tool, shape, phase, size):
-                return None if cell.failed else cell
+    def look(self, tool: str, shape: str, phase: str, size: int) -> Cell | None:
+        """The newest such cell, also one that failed."""
+        wanted = (tool, shape, phase, size)
+        return next((cell for cell in reversed(self.cells) if cell.key == wanted), None)
+
+    def cell(
+        self, tool: str, shape: str, phase: str, size: int, part: int | None = None
+    ) -> Cell | None:
+        """The newest figure that was taken, of all parts or of one."""
+        wanted = (tool, shape, phase, size)
+        for cell in reversed(self.cells):
+            if cell.key == wanted and not cell.failed and part in (None, cell.part):
+                return cell
+        return None
+
+    def pair(self, one: Key, other: Key) -> tuple[Cell, Cell] | None:
+        """Two figures of one part, the newest that has both."""
+        for cell in reversed(self.cells):
+            if cell.key == one and not cell.failed:
+                beside = self.cell(*other, part=cell.part)
+                if beside is not None:
+                    return cell, beside
         return None
 
     def own_of(self, name: str) -> Own | None:
@@ -167,22 +244,69 @@ class Results:
         path.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def merged(earlier: Results, later: Results) -> Results:
+    """Earlier results with what was taken anew in place of the old; each row says in which part it was."""
+    first = len(earlier.parts)
+
+    def rows(name: str, key: Callable[[Any], Hashable]) -> list[Any]:
+        fresh = [replace(row, part=row.part + first) for row in getattr(later, name)]
+        return _replaced(getattr(earlier, name), fresh, key)
+
+    who = _replaced(earlier.contenders, later.contenders, lambda row: row.name)
+    return Results(
+        parts=[*earlier.parts, *later.parts],
+        contenders=sorted(who, key=lambda row: _place(row.name, earlier, later)),
+        cells=_kept_beside(earlier.cells, rows("cells", lambda row: row.key)),
+        kills=rows("kills", lambda row: (row.tool, row.shape, row.size)),
+        resumes=rows("resumes", lambda row: (row.tool, row.shape, row.size)),
+        starts=rows("starts", lambda row: (row.tool, row.what)),
+        own=rows("own", lambda row: row.name),
+        claims=rows("claims", lambda row: (row.store, row.processes)),
+        besides=rows("besides", lambda row: (row.peer, row.shape)),
+        plays=rows("plays", lambda row: row.store),
+    )
+
+
+def _replaced(old: Iterable[R], fresh: list[R], key: Callable[[R], Hashable]) -> list[R]:
+    anew = {key(row) for row in fresh}
+    return [*(row for row in old if key(row) not in anew), *fresh]
+
+
+def _kept_beside(old: Iterable[Cell], rows: list[Cell]) -> list[Cell]:
+    """What rows that stay are divided by stays too, though it was taken again in a later part."""
+    wanted = {(row.shape, row.size, row.part) for row in rows if row.tool not in BESIDE}
+    there = set(rows)
+    kept = [
+        cell
+        for cell in old
+        if cell.tool in BESIDE
+        and cell not in there
+        and (cell.shape, cell.size, cell.part) in wanted
+    ]
+    return [*kept, *rows]
+
+
+def _place(name: str, *results: Results) -> int:
+    """Where a contender stands: as in the first results that have it."""
+    names = list(dict.fromkeys(row.name for found in results for row in found.contenders))
+    return names.index(name)
+
+
 def read(path: Path) -> Results:
     """Results of an earlier run."""
     said = json.loads(path.read_text(encoding="utf-8"))
     if said["schema"] != SCHEMA:
         raise ValueError(f"'{path}' is not in the form {SCHEMA}")
     return Results(
-        environment=said["environment"],
-        options=said["options"],
-        seconds=said["seconds"],
+        parts=[Part(**row) for row in said["parts"]],
         contenders=[Contender(**row) for row in said["contenders"]],
         cells=[Cell(**row) for row in said["cells"]],
         kills=[Kill(**row) for row in said["kills"]],
+        resumes=[Resume(**row) for row in said["resumes"]],
         starts=[Start(**row) for row in said["starts"]],
         own=[Own(**row) for row in said["own"]],
-        claims=[Claims(**row) for row in said.get("claims", ())],
-        besides=[Beside(**row) for row in said.get("besides", ())],
-        plays=[Play(**row) for row in said.get("plays", ())],
+        claims=[Claims(**row) for row in said["claims"]],
+        besides=[Beside(**row) for row in said["besides"]],
+        plays=[Play(**row) for row in said["plays"]],
         promises=[Promise(**row) for row in said["promises"]],
     )

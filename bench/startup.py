@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from bench.envs import Found
 from bench.measure import environment
@@ -32,14 +33,22 @@ class Command:
 
 
 def holdfast_commands(scratch: Path) -> list[Command]:
-    """The start-up promises: the version, a preview of ten steps, and the import."""
+    """The start-up promises: the version, a preview of ten steps and how they stand, and the import."""
     steps = "".join(f"  s{n}:\n    run: [echo, '{n}']\n" for n in range(10))
     scratch.mkdir(parents=True, exist_ok=True)
     (scratch / "plan.yaml").write_text(PLAN + steps, encoding="utf-8")
     program = str(Path(sys.executable).parent / "holdfast")
     nothing = (sys.executable, "-c", "pass")
+    subprocess.run(
+        [program, "run", "-q"],
+        cwd=scratch,
+        env=environment(scratch),
+        check=True,
+        capture_output=True,
+    )
     timed = {
         "--version": (program, "--version"),
+        "status of 10 steps": (program, "status"),
         "plan of 10 steps": (program, "plan"),
         "import": (sys.executable, "-c", "import holdfast.api"),
     }
@@ -68,7 +77,7 @@ def start_ups(commands: Iterable[Command], repeats: int, scratch: Path) -> list[
 
 
 def _start(command: Command, repeats: int, scratch: Path) -> Start:
-    """The least of several, the first one apart: it fills the caches of the system."""
+    """The median of several, the first one apart: it fills the caches of the system."""
     env = environment(scratch)
     timed, nothing = [], [(0.0, 0.0)] if command.nothing is None else []
     for number in range(repeats + 1):
@@ -80,9 +89,16 @@ def _start(command: Command, repeats: int, scratch: Path) -> Start:
         if command.nothing is not None:
             _, *idle = time_of(command.nothing, command.folder, env)
             nothing.append((idle[0], idle[1]))
-    cpu = min(times[0] for times in timed) - min(times[0] for times in nothing)
-    wall = min(times[1] for times in timed) - min(times[1] for times in nothing)
-    return Start(command.tool, command.what, cpu, wall, repeats)
+    idle_cpu, idle_wall = (median(times[n] for times in nothing) for n in (0, 1))
+    cpu, wall = (median(times[n] for times in timed) for n in (0, 1))
+    return Start(
+        command.tool,
+        command.what,
+        cpu - idle_cpu,
+        wall - idle_wall,
+        repeats,
+        nothing=idle_cpu,
+    )
 
 
 def time_of(argv: tuple[str, ...], folder: Path, env: dict[str, str]) -> tuple[int, float, float]:

@@ -27,7 +27,7 @@ SECTIONS: Mapping[tuple[str, str], str] = {
     (HOW_TO, "Write a plan"): "write-a-plan many-items conditions sub-plans python goals"
     " agents-and-graphs other-formats",
     (HOW_TO, "Run it"): "preview-and-run what-changed understand when-things-fail"
-    " failures-and-effects growing-runs change-files hand-edits keep-tidy",
+    " failures-and-effects growing-runs change-files hand-edits keep-tidy bench-engine",
     (HOW_TO, "Look on and connect"): "page pictures mcp ci-and-scripts telemetry attest",
     (HOW_TO, "Models"): "models tools-and-judges budgets recorded-answers local-model",
     (HOW_TO, "People and what is known"): "people-decide ledger contest replan",

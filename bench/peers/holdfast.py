@@ -46,7 +46,7 @@ def main() -> None:
         result = holdfast.run(plan, store=store)
         assert result.status == "completed"
     value = result[f"s{case.last}"].content.decode().strip()
-    report(value, timing, result.state.counts["done"])
+    report(value, timing, result.state.counts["done"], began=case.began)
 
 
 if __name__ == "__main__":

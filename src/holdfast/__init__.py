@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from holdfast.model import version
 
 __version__ = version.VERSION
 
+TYPE_CHECKING = False  # as `typing` has it, which takes as long to load as all else here
 if TYPE_CHECKING:
     from holdfast.api import Guarded, Plan, Result, add, guard, load, plan, run, step
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from holdfast.cli.main import main
+from holdfast.cli.entry import main
 
 if __name__ == "__main__":
     if not sys.flags.safe_path:

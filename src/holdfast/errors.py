@@ -225,6 +225,10 @@ class ProcessError(HoldfastError):
     code = "process"
 
 
+class NotBegunError(ProcessError):
+    """A process could not be started, and nothing of it ran."""
+
+
 class GitError(ProcessError):
     """Git refused or failed. `ended` is its exit code (negative: the signal), `said` its own words."""
 

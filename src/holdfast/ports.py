@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Literal, NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ from holdfast.model.call import Answer, Offer, Request, ToolUse, Usage
 from holdfast.model.changeset import Change, Settled
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
-from holdfast.model.fixed import fixed
+from holdfast.model.fixed import fixed, frozen
 from holdfast.model.plan import Guard, Limits, Plan, RunId, Step, StepId
 from holdfast.model.walls import WALLS, Walls
 
@@ -97,7 +97,7 @@ class Owner:
     since: int  # ms since 1970
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holder:
     """An engine that holds a line, and how often its heart has beaten."""
 
@@ -541,6 +541,7 @@ class Candidate:
     `changes` are what it changed in a copy of the project; `files` hold the content of those it wrote.
     `settled` are paths about which people decided that their version, or another step's, stands.
     `entries` are files whose contents are stored already. `handoff` is what it tells its successors.
+    `swept` says that no process of it can be alive, although it may not have been confined.
     """
 
     form: Form
@@ -553,6 +554,7 @@ class Candidate:
     settled: tuple[Settled, ...] = ()
     entries: tuple[Entry, ...] = ()
     handoff: bytes = b""
+    swept: bool = False
 
 
 class Generator(Protocol):

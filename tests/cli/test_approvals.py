@@ -664,11 +664,11 @@ def test_a_yes_that_no_longer_counts_says_what_differs(project: Project) -> None
     project.write("dep.sh", "echo 2")
     resumed = project.call("resume", env={"TARGET": "there"})
     assert resumed.code == 3
-    words = "since your yes: dep.sh, env TARGET"
+    words = "changed since your yes: dep.sh, env TARGET"
     assert f"⏸ deploy: needs an approval; {words}; holdfast approve deploy" in resumed.err
     assert f"⏸ deploy: needs an approval, {words}" in resumed.out
     assert f"needs an approval, {words}" in project.ok("status").out
-    assert f"  changed   {words}\n" in project.ok("approvals").out
+    assert "  changed   dep.sh, env TARGET (since your yes)\n" in project.ok("approvals").out
     assert "there" not in project.ok("approvals").out, "of values only the names are told"
     (second,) = [item["approval"] for item in listed(project)]
     states = {item["approval"]: item["state"] for item in listed(project, "--all")}

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 import shutil
 import stat
 import struct
@@ -232,7 +233,18 @@ BAD: dict[str, tuple[Callable[[Entries], None], str]] = {
     "content": (lambda e: _edit(e, "contents/", lambda old: old + b"!"), "not what its name"),
     "event": (lambda e: _edit(e, "journals/", lambda o: o.replace(b"run", b"ran", 1)), "broken"),
     "cut": (lambda e: _edit(e, "journals/", lambda old: old[: old.rindex(b'{"seq')]), "not end"),
-    "json": (lambda e: _edit(e, "journals/", lambda _: b"[" * 100_000), "cannot be read"),
+    "json": (lambda e: _edit(e, "journals/", lambda _: b"[" * 100_000), "nested too deeply"),
+    "end": (lambda e: _edit(e, "journals/", lambda old: old[:-9]), "cannot be read: it is no JSON"),
+    "digits": (lambda e: _edit(e, "journals/", lambda _: b"9" * 5_000), "has another form"),
+    "entry": (lambda e: _edit(e, "journals/", lambda old: b"{}\n" + old), "event 1 of journal"),
+    "half a head": (
+        lambda e: _edit(e, "holdfast", lambda old: old[:30]),
+        "its holdfast.json cannot",
+    ),
+    "deep head": (lambda e: _edit(e, "holdfast", lambda _: b"[" * 100_000), "nested too deeply"),
+    "latin head": (lambda e: _edit(e, "holdfast", lambda _: b'"\xff"'), "it is not UTF-8"),
+    "no kind": (lambda e: head(e, lambda d: d.pop("kind")), "missing or has another form"),
+    "last": (lambda e: head(e, lambda d: d["journals"][0].update(last="x")), "has another form"),
     "journals": (lambda e: e.update({"journals/000002.jsonl": b""}), "not the ones it names"),
     "no journal": (lambda e: head(e, lambda d: d["journals"].clear()), "not the ones it names"),
     "no runs": (_without_runs, "it holds no run"),
@@ -268,6 +280,9 @@ BAD: dict[str, tuple[Callable[[Entries], None], str]] = {
 }
 
 
+LIBRARY = re.compile(r"recursion|Unterminated|object has|indices|literal|codec|convert|: '\w+'$")
+
+
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = Project(tmp_path_factory.mktemp("good"))
@@ -289,6 +304,7 @@ def test_bad_files_are_refused_and_nothing_is_written(project: Project, good: Pa
     for name, told in zip(BAD, answer.json["files"], strict=True):
         assert told["result"] == "refused", name
         assert BAD[name][1] in told["errors"][0], (name, told["errors"])
+        assert not LIBRARY.search(told["errors"][0]), (name, told["errors"])
     assert not project.store.exists() or not list(project.store.glob("blobs/??/*"))
 
 

@@ -40,6 +40,36 @@ def test_a_line_that_is_held_refuses_a_detached_run_with_its_reason(project: Pro
     assert finish(first).code == 0
 
 
+def test_a_key_whose_run_goes_on_tells_of_that_one(project: Project) -> None:
+    project.plan({"slow": {"shell": project.sh(project.gate("go"))}})
+    words = ("run", "--detach", "--key", "once")
+    first = project.ok(*words, "--json").json
+    until(lambda: project.begun() == ["slow"], "it has begun")
+    assert project.ok(*words, "--json").json == first, "the run, its process and what it says"
+    said = project.ok(*words).out
+    assert f"was begun under this key and runs in process {first['pid']} on " in said
+    assert f"what it says is in {first['log']}" in said
+    project.open("go")
+    until(lambda: project.status().data["status"] == "completed", "the detached run ends")
+    project.write("plan.yaml", project.read("plan.yaml").replace("ran.txt", "ran.txt "))
+    over = project.ok(*words, "--json").json
+    assert (over["run"], over["pid"], over["log"]) == (first["run"], None, None)
+    assert "begun under this key and is completed already" in project.ok(*words).out
+    assert len(list((project.store / "detached").iterdir())) == 1, "nothing was started for that"
+    assert project.ran() == ["slow"]
+
+
+def test_a_key_whose_run_rests_goes_on_in_the_background(project: Project) -> None:
+    project.plan({"a": {"shell": project.sh("[ -e ok ]")}})
+    first = project.run("--key", "once")
+    assert first.code == 1
+    project.write("ok", "")
+    begun = project.ok("run", "--detach", "--key", "once", "--json").json
+    assert begun["run"] == first.id
+    until(lambda: project.status().data["status"] == "completed", "the detached run ends")
+    assert project.ran() == ["a", "a"]
+
+
 def test_a_watched_plan_runs_again_when_an_input_changes(project: Project) -> None:
     project.plan({"copy": {"shell": project.sh("cat in.txt"), "inputs": "in.txt"}})
     project.write("in.txt", "1")

@@ -100,8 +100,12 @@ def test_a_step_that_may_not_spend_so_much_fails_and_is_not_tried_again(
         assert ended.code == 1
         assert ended.states == {"a": "failed", "b": "done"}
         assert ended.codes["a"] == "budget_spent"
-        assert words in project.ok("status").out
+        told = project.ok("status").out
+        assert words in told
+        assert "raise 'budget' of 'a' in the plan, then holdfast run --yes" in told
         assert len(shop.asked) == 1
+        project.plan({"a": asking("say a"), "b": asking("say b")})
+        assert project.run("--yes").states == {"a": "done", "b": "reused"}
 
 
 @pytest.mark.req("R165")
@@ -121,7 +125,11 @@ def test_the_budget_of_a_day_holds_over_all_runs_of_the_store(project: Project) 
         told = project.ok("status").out
         assert said in told
         assert "resume --max-cost" not in told
-        shop.configure(budgets={"day": 0.002})
+        file = project.home / ".config/holdfast/config.toml"
+        goes_on = f"next: raise [budgets] day in {file} to 0.0022, then holdfast resume"
+        for words in (ended.out, told, project.ok("why", "d", "--wait").out):
+            assert goes_on in words
+        shop.configure(budgets={"day": 0.0022})
         assert project.resume().code == 0
         assert len(shop.asked) == 4
 

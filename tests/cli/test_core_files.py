@@ -10,6 +10,8 @@ import pytest
 from tests.cli.project import COMMAND, DEADLINE, Project, until
 
 WORD = "Kanarie-in-core-7f3a"
+# A shell starts what it puts in the background with this signal ignored.
+DEADLY = ("env", "--default-signal=QUIT")
 
 
 @pytest.mark.req("D39", "I13")
@@ -19,17 +21,20 @@ def test_an_engine_that_crashes_leaves_no_core_file(project: Project) -> None:
     if hard == 0:
         pytest.skip("core files cannot be allowed here")
     project.plan({"a": {"shell": project.sh(project.gate("a")), "secrets": ["WORD"]}})
-    engine = subprocess.Popen(
-        ["prlimit", "--core=unlimited", *COMMAND, "run", "--secret", "WORD"],
-        cwd=project.root,
-        env=project.environment({"WORD": WORD}),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    told = project.folder / "told.txt"
+    with told.open("wb") as file:
+        engine = subprocess.Popen(
+            [*DEADLY, "prlimit", "--core=unlimited", *COMMAND, "run", "--secret", "WORD"],
+            cwd=project.root,
+            env=project.environment({"WORD": WORD}),
+            stdout=file,
+            stderr=file,
+        )
     project.watch(engine.pid)
-    until(lambda: project.begun() == ["a"] or engine.poll() is not None, "'a' begins")
+    until(lambda: "a" in project.begun() or engine.poll() is not None, "'a' begins")
+    assert engine.poll() is None, told.read_text()
     os.kill(engine.pid, signal.SIGQUIT)
-    assert engine.wait(DEADLINE) == -signal.SIGQUIT
+    assert engine.wait(DEADLINE) == -signal.SIGQUIT, told.read_text()
     left = [place for place in project.root.rglob("*") if place.is_file()]
     assert [place for place in left if WORD.encode() in place.read_bytes()] == []
     assert [place.name for place in left if place.name.startswith("core")] == []

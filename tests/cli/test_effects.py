@@ -222,8 +222,10 @@ def test_a_person_settles_a_held_effect(project: Project, answer: str) -> None:
         assert (done.code, done.data["status"]) == (0, "completed")
         assert project.ran() == ["after", "send"]
     elif answer == "reject":
-        project.ok("reject", "send", "--because", "it went out, to the wrong place")
+        words = "it went out, to the wrong place"
+        project.ok("reject", "send", "--because", words)
         done = project.resume("--yes")
+        assert f"  because     {words}\n" in project.call("resume", "--yes").out
         assert (done.code, done.codes["send"]) == (1, "rejected_by_person")
         assert done.states["after"] == "skipped"
         assert project.ran() == []
@@ -241,6 +243,22 @@ def test_a_person_settles_a_held_effect(project: Project, answer: str) -> None:
         assert again.code == 3, "a yes that was taken back is none"
         assert project.ran() == []
     assert project.call("verify").code == 0
+
+
+@pytest.mark.req("I17")
+def test_a_new_run_says_that_a_yes_was_for_the_one_that_waits(project: Project) -> None:
+    held(project)
+    project.ok("approve", "send", "--yes")
+    waits = project.status().id[:10]
+    said = project.refused(2, "run")
+    assert f"{waits} waits, and 'send' was approved in it; a new run takes its place" in said
+    assert f"holdfast resume {waits}, or say --yes" in said
+    fresh = project.run("--yes")
+    assert (fresh.code, project.ran()) == (3, []), "no yes is used for another run"
+    assert f"the yes to 'send' was for {waits} alone: this run asks again" in fresh.err
+    given = project.ok("approve", "send", "--yes", "--json").json["approvals"][0]["approval"]
+    project.ok("revoke", given)
+    assert "changed" not in project.ok("approvals").out, "an effect of another run is another one"
 
 
 @pytest.mark.req("I17")

@@ -41,7 +41,8 @@ def told(answer: Answer) -> list[str]:
 
 def pasted(project: Project, answer: Answer) -> Answer:
     """What comes of doing what was said first."""
-    return project.call(*shlex.split(told(answer)[0])[1:])
+    first = told(answer)[0].rpartition(", then ")[2]  # a file may have to be changed before
+    return project.call(*shlex.split(first)[1:])
 
 
 def chain(*names: str, **more: Any) -> dict[str, dict[str, Any]]:

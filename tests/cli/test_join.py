@@ -238,7 +238,13 @@ def test_the_effect_of_an_engine_that_dies_is_left_to_a_person(project: Project)
     assert (run.code, run.codes["dep"]) == (3, "effect_unconfirmed"), run.err
     assert project.begun().count("dep") == 1
     project.open("go")
+    one, other = project.ok("approvals").out.split("\n\n")[:2]
+    (asked, _) = project.ok("approvals", "--json").json["approvals"]
+    same = f"the open effect of {asked['approval']}; one yes for both: holdfast approve dep"
+    assert same in other, "two runs are held for one effect"
+    assert "same" not in one
     project.ok("approve", "dep", "--yes")
+    assert "nothing waits for a person" in project.ok("approvals").out
     again = project.resume("--yes", *QUICK)
     assert (again.code, again.states["dep"]) == (0, "done")
     assert project.begun().count("dep") == 2, "only after a person let it"

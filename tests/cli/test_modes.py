@@ -173,16 +173,45 @@ def test_on_a_terminal_under_an_agent_nothing_is_drawn(project: Project) -> None
     assert "\x1b[31m✗\x1b[0m b" in forced.bytes.decode()
 
 
-@pytest.mark.parametrize("words", [["plan"], ["status"]])
+SLOW = (
+    "asyncio",
+    "concurrent",
+    "email",
+    "http",
+    "jinja2",
+    "logging",
+    "multiprocessing",
+    "pydantic",
+    "rich",
+    "socket",
+    "sqlite3",
+    "ssl",
+    "subprocess",
+    "urllib.request",
+)
+NOT_FOR_THE_VERSION = (
+    "apsw",
+    "click",
+    "dataclasses",
+    "holdfast.cli.main",
+    "inspect",
+    "json",
+    "typing",
+    "yaml",
+)
+
+
+@pytest.mark.parametrize("words", [["--version"], ["plan"], ["status"]])
 def test_what_is_quick_loads_nothing_slow(project: Project, words: list[str]) -> None:
     small(project)
     if words == ["status"]:
         project.call("run")
+    unwanted = SLOW if words != ["--version"] else SLOW + NOT_FOR_THE_VERSION
     code = (
         "import sys\n"
-        "from holdfast.cli.main import main\n"
+        "from holdfast.cli.entry import main\n"
         "try: main()\n"
-        "finally: sys.stderr.write('LOADED ' + ' '.join(m for m in ('rich', 'asyncio') if m in sys.modules))"
+        f"finally: sys.stderr.write('LOADED ' + ' '.join(m for m in {unwanted} if m in sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *words],
@@ -191,7 +220,23 @@ def test_what_is_quick_loads_nothing_slow(project: Project, words: list[str]) ->
         capture_output=True,
         check=False,
     )
+    assert done.stdout
     assert done.stderr.decode().endswith("LOADED ")
+
+
+def test_the_version_is_said_as_the_command_would(project: Project) -> None:
+    code = "import sys; sys.argv[0] = 'holdfast'; from holdfast.cli.{} import main; main()"
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code.format(entry), "--version"],
+            cwd=project.root,
+            env=project.environment(),
+            capture_output=True,
+            check=True,
+        ).stdout
+        for entry in ("entry", "main")
+    ]
+    assert said[0] == said[1] != b""
 
 
 @pytest.mark.req("R87")

@@ -14,6 +14,7 @@ import pytest
 from holdfast.process.terms import Terms
 from tests.cli.project import Project, finish, until
 from tests.cli.test_graph_files import digest, employ, put
+from tests.passing import listening_for_a_moment
 
 
 @pytest.fixture(autouse=True)
@@ -465,6 +466,17 @@ def test_no_sandbox_is_a_person_s_word_and_is_told(alone: Project) -> None:
     assert "unconfined" in done.err
 
 
+def test_without_a_sandbox_the_next_attempt_has_the_same_room_emptied(alone: Project) -> None:
+    say = 'echo "$TMPDIR"; ls -A "$TMPDIR" "$HOME"; touch "$TMPDIR/left" "$HOME/left"'
+    alone.plan({"a": {"shell": say}, "b": {"shell": say, "needs": ["a"]}})
+    done = alone.call("run", "--no-sandbox")
+    assert done.code == 0, done
+    first, second = (alone.call("show", step).out for step in ("a", "b"))
+    assert first == second
+    assert "scratch" in first
+    assert "left" not in first
+
+
 def test_commands_that_nobody_here_wrote_are_refused_without_a_sandbox(alone: Project) -> None:
     """Though a person approved the plan, and though Landlock would hold some of it."""
     put(alone)
@@ -646,3 +658,17 @@ def test_killing_the_engine_ends_all_whatever_the_sandbox(
         return found
 
     until(lambda: not sleepers(), "nothing is left", 15)
+
+
+@pytest.mark.req("C35")
+def test_who_stops_listening_fails_no_step(
+    project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    shown = tmp_path_factory.mktemp("shown")
+    configure(project, f'[sandbox]\nreadable = ["{shown}"]\n')
+    project.write("called.py", "def made():\n    return 1\n")
+    project.plan({"a": {"shell": "echo 1"}, "b": {"uses": "python", "run": "called:made"}})
+    with listening_for_a_moment(shown):
+        ended = project.run("-j", "1")
+    assert (ended.code, ended.states) == (0, {"a": "done", "b": "done"}), ended.err
+    assert "unconfined" not in ended.err

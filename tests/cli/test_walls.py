@@ -53,8 +53,13 @@ def test_a_plan_beyond_a_wall_is_refused_with_its_key(project: Project, key: str
     own(project, **{key: before})
     answer = checked(project, text)
     assert refused(answer, code, key), answer
+    assert f"'limits.{key}' in your config.toml moves" in answer.err
     own(project, **{key: beyond})
     assert project.ok("check").code == 0
+    project.write("holdfast.toml", f"[limits]\n{key} = {before}\n")
+    answer = project.call("check")
+    assert refused(answer, code, key), answer
+    assert f"'limits.{key}' in the project's holdfast.toml moves" in answer.err
 
 
 def test_the_steps_of_lists_and_other_plans_count(project: Project) -> None:
@@ -114,9 +119,13 @@ def test_an_artifact_beyond_its_wall_fails_the_attempt(
     own(project, artifact=4_000)
     answer = project.call("run")
     assert answer.code == 1
-    assert "'limits.artifact'" in answer.out + answer.err
+    assert "'limits.artifact' in your config.toml" in answer.out + answer.err
     own(project, artifact="5 KB")
     assert project.run().states == {"large": "done"}
+    project.write("pyproject.toml", "[tool.holdfast.limits]\nartifact = 4000\n")
+    answer = project.call("run", "--force")
+    place = "the project's pyproject.toml [tool.holdfast]"
+    assert f"'limits.artifact' in {place}" in answer.out + answer.err
 
 
 def test_of_a_log_its_end_is_kept_up_to_its_wall(project: Project) -> None:
@@ -137,7 +146,9 @@ def test_a_project_may_lower_a_wall_and_never_raise_it(project: Project) -> None
     assert refused(checked(project, text), code, "plan_steps")
     own(project, plan_steps=before)
     project.write("holdfast.toml", f"[limits]\nplan_steps = {beyond}\n")
-    assert refused(project.call("check"), code, "plan_steps")
+    answer = project.call("check")
+    assert refused(answer, code, "plan_steps")
+    assert "your config.toml moves" in answer.err, "what a project cannot lower is not its limit"
 
 
 @pytest.mark.parametrize(

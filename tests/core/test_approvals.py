@@ -12,6 +12,7 @@ from holdfast.model.line import (
     ApprovalRequested,
     ApprovalRevoked,
     ApprovalUsed,
+    Gate,
     LineEvent,
     Scope,
 )
@@ -158,3 +159,22 @@ def test_what_a_person_wants_to_be_asked_each_time_is_never_decided_for_content(
     assert allowed_scopes("step", "always") == ("once", "run")
     assert allowed_scopes("edge", "always") == ("once", "run", "content")
     assert allowed_scopes("step", "on_change") == ("once", "run", "content")
+
+
+@pytest.mark.parametrize(
+    ("gate", "scope", "alone"),
+    [
+        ("step", "once", False),
+        ("step", "content", False),
+        ("step", "run", True),
+        ("effect", "once", True),
+        ("stuck", "once", True),
+    ],
+)
+def test_a_yes_that_only_one_run_may_use(gate: Gate, scope: Scope, alone: bool) -> None:
+    asked = replace(ASKED, gate=gate)
+    (found,) = told(asked, yes(scope))
+    assert (found.stands_for(R1, 100), found.stands_for(R2, 100)) == (alone, False)
+    for nothing in ([asked], [asked, yes(scope, until=50)], [asked, NO]):
+        (found,) = told(*nothing)
+        assert not found.stands_for(R1, 100)

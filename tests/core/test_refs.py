@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.refs import Refs, Upstream, encode_own, refs_of, structure, w_ref
+from holdfast.core.refs import MANY, Refs, Upstream, encode_own, refs_of, structure, w_ref
 from holdfast.errors import BugError
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes
 from holdfast.model.plan import Guard, Input, Need, Plan, Step, StepId
@@ -304,3 +304,22 @@ def test_a_need_that_it_goes_on_without_is_null_in_both_objects() -> None:
     assert refs_of(one, own, ABOVE).input_ref == digest_bytes(canonical(found))
     whole = {**found, "upstream_refs": above}
     assert refs_of(one, own, ABOVE).config_ref == digest_bytes(canonical(whole))
+
+
+@pytest.mark.req("R5")
+@pytest.mark.parametrize("count", [MANY, MANY + 1, 2 * MANY + 7])
+def test_the_refs_of_a_step_that_needs_very_many_are_made_in_the_same_way(count: int) -> None:
+    names = [sid(name) for n in range(count) for name in (f"a[{n}]", f"a.{n}", f"a-{n}")][:count]
+    needs = (Need(sid("gone"), optional=True), Need(sid("a"), "sequence"), *map(Need, names))
+    one = replace(step("s"), needs=needs)
+    own = encode_own(one, {})
+    brought = {name: Upstream(ref(f"ref {name}"), ref(f"of {name}")) for name in names}
+    hashes: dict[str, Json] = {name: brought[name].digest for name in names}
+    above: dict[str, Json] = {name: brought[name].config_ref for name in names}
+    hashes["gone"] = above["gone"] = None
+    found = {**json.loads(own), "artifact_hashes": hashes}
+    assert refs_of(one, own, brought).input_ref == digest_bytes(canonical(found))
+    whole = {**found, "upstream_refs": above}
+    assert refs_of(one, own, brought).config_ref == digest_bytes(canonical(whole))
+    with pytest.raises(BugError, match=r"no artifact of 'a-1'"):
+        refs_of(one, own, {name: came for name, came in brought.items() if name != "a-1"})

@@ -13,6 +13,8 @@ from tests.forge import Forked
 
 RUN = ("run", "-j", "1", "--json")
 ALL, NONE = 1, 10**9
+# How often a line is written depends on time; an engine removes control groups that killed ones left.
+UNCOUNTED = {"write", "rmdir"}
 
 
 def test_forked_and_started_commands_make_the_same_calls(
@@ -23,7 +25,7 @@ def test_forked_and_started_commands_make_the_same_calls(
         monkeypatch.setattr(forge, "STARTED", one_in)
         scene = lay(tmp_path / f"scene-{one_in}", "tiny")
         calls = shim.count(scene, *RUN)
-        counts[one_in] = {name: calls.count(name) for name in calls if name != "write"}
+        counts[one_in] = {name: calls.count(name) for name in calls if name not in UNCOUNTED}
         assert scene.said(0).acknowledged == {"a", "b"}
         assert '"status": "completed"' in scene.said(0).out
         killed = lay(tmp_path / f"killed-{one_in}", "tiny")

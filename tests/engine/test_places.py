@@ -40,7 +40,7 @@ def places(
     world = SimpleNamespace(
         parallel=parallel,
         one_by_one=one_by_one,
-        inline={sid("f")},
+        inline={sid("f"): None},
         models=lambda: None,
         elsewhere=0,
     )

@@ -19,6 +19,7 @@ from holdfast.model.plan import (
     Step,
     StepId,
     plan_bytes,
+    plan_from_bytes,
     plan_from_json,
     plan_json,
 )
@@ -401,7 +402,15 @@ def test_the_plan_can_be_kept_as_a_snapshot() -> None:
     plan = load(EVERYTHING).plan
     snapshot = json.loads(plan_bytes(plan))
     assert plan_bytes(plan_from_json(snapshot)) == plan_bytes(plan)
+    assert plan_from_bytes(plan_bytes(plan)) == plan_from_json(snapshot)
     assert plan_json(plan)["name"] == "market-brief"
+
+
+@pytest.mark.parametrize("number", [0.5, 2])
+def test_a_number_comes_back_from_a_snapshot_whole_or_not(number: float) -> None:
+    text = f"name: p\nsteps: {{a: {{uses: python, run: 'm:f', with: {{x: [{{y: {number}}}]}}}}}}\n"
+    found = plan_from_bytes(plan_bytes(load(text).plan)).steps[StepId("a")].values
+    assert found == {"x": [{"y": number}]}
 
 
 def test_the_same_plan_as_json_is_equal() -> None:

@@ -164,16 +164,20 @@ def test_a_run_goes_on_when_its_server_is_killed(project: Project) -> None:
     with Bare(project) as first:
         first.shake_hands()
         digest = first.ok("plan_preview")["plan_hash"]
-        begun = first.ok("run_start", plan_hash=digest, max_cost_usd=0)
+        start = {"plan_hash": digest, "max_cost_usd": 0, "key": "once"}
+        begun = first.ok("run_start", **start)
         project.watch(begun["pid"])
         until(lambda: project.begun() == ["slow"], "the step begins")
         os.killpg(first.process.pid, signal.SIGKILL)  # with all that it did not set free
         first.process.wait()
-    project.open("go")
     with Bare(project) as second:
         second.shake_hands()
+        assert second.ok("run_start", **start) == begun, "said again, it is the same run"
+        project.open("go")
         ended = second.ok("run_status", run_id=begun["run_id"], wait_s=50)
+        over = second.ok("run_start", **start)
     assert ended["status"] == "completed"
+    assert (over["run_id"], over["pid"]) == (begun["run_id"], None)
     assert project.ran() == ["slow"]
 
 

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import ProcessError
-from holdfast.process.confine import Sandbox
+from holdfast.process.confine import Sandbox, sockets
 from holdfast.process.limits import MB, Limits
 from holdfast.process.run import Command, Completed, Slots, probe_whole, run
 from holdfast.process.terms import Terms
+from tests.passing import listening_for_a_moment
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
+SOCKETS = "holdfast.process.sandbox.sockets"
 SMALL = Limits(processes=60, memory=200 * MB, file_size=2 * MB, open_files=64, scratch=4 * MB)
 
 
@@ -215,6 +217,44 @@ def test_nobody_listens_where_it_cannot_write(said: Said, tmp_path: Path) -> Non
         assert own.stdout == b"reached\ns\n", own
         named = replace(sandbox, readable=(*sandbox.readable, str(tmp_path / "shown/s")))
         assert said(script.replace("NAME", "shown"), named, cwd="/").stdout == b"reached\ns\n"
+
+
+@pytest.mark.parametrize("vanished", ["/etc/gone/s", "/etc/gone"])
+def test_a_socket_that_vanishes_meanwhile_keeps_nothing_from_starting(
+    said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vanished: str
+) -> None:
+    listed = [[vanished], [vanished]]
+    monkeypatch.setattr(SOCKETS, lambda found: listed.pop() if listed else sockets(found))
+    done = said("echo once >> said; cat said", Sandbox(writable=(str(tmp_path),)))
+    assert (done.stdout, listed) == (b"once\n", [])
+    monkeypatch.setattr(SOCKETS, lambda _: [vanished])
+    done = said("echo again >> said; cat said", Sandbox(writable=(str(tmp_path),)))
+    assert done.stdout == b"once\nagain\n", "what is gone is not tried again"
+
+
+@pytest.mark.req("C35")
+def test_sockets_that_go_away_keep_no_sandbox_from_being_made(said: Said, tmp_path: Path) -> None:
+    sandbox = Sandbox(readable=(str(tmp_path),))
+    reach = "import socket; socket.socket(socket.AF_UNIX).connect('s')"
+    with socket.socket(socket.AF_UNIX) as lasting, listening_for_a_moment(tmp_path):
+        lasting.bind(str(tmp_path / "s"))
+        lasting.listen()
+        for _ in range(3):
+            done = said(f'cd {tmp_path}; python3 -c "{reach}"; echo $?', sandbox, cwd="/")
+            assert done.sandboxed
+            assert done.stdout == b"1\n", done
+            assert b"Connection refused" in done.stderr, "who stays is hidden all the same"
+
+
+@pytest.mark.parametrize("vanished", ["/etc/gone/s", "/etc/gone"])
+def test_a_socket_that_vanishes_meanwhile_does_not_pass_for_a_machine_without_sandboxes(
+    monkeypatch: pytest.MonkeyPatch, vanished: str
+) -> None:
+    listed = [[vanished]]
+    monkeypatch.setattr(SOCKETS, lambda found: listed.pop() if listed else sockets(found))
+    probe_whole.cache_clear()
+    found = probe_whole()
+    assert (found.sandbox, listed) == (True, []), found.reason
 
 
 @pytest.mark.req("C35")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from holdfast.core import approvals, decide
 from holdfast.core.state import State
-from holdfast.engine import allowance, calls, collect, decisions
+from holdfast.engine import allowance, calls, collect, decisions, look
 from holdfast.model.call import Answer, Request
 from holdfast.model.event import (
     AttemptFailed,
@@ -98,7 +98,7 @@ def decided_by_an_old_look(patch: Patch) -> None:
 
 
 def effects_repeated(patch: Patch) -> None:
-    """What may have happened outside is simply done again."""
+    """What may have happened outside is simply done again: neither the rule nor the look holds it."""
     whole = decide._give_up
 
     def give_up(
@@ -108,6 +108,7 @@ def effects_repeated(patch: Patch) -> None:
         return None if reason is not None and reason.code == "effect_unconfirmed" else reason
 
     patch.setattr(decide, "_give_up", give_up)
+    patch.setattr(look.Looker, "is_held", lambda *_: False)
 
 
 def old_runs_that_stand(patch: Patch) -> None:

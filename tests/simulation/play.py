@@ -251,7 +251,7 @@ class EngineProcess:
             writer=self._new_writer,
             monotonic=lambda: sim.machine.now,
             sleep=process.sleep,
-            inline=sim.dress.inline,
+            inline=dict.fromkeys(sim.dress.inline),
             models=lambda: SimulatedModel(process, sim.provider, sim.watch, self),
             purse=self._purse,
             stays=sim.stays,

@@ -5,6 +5,7 @@ nothing goes wrong any more, the person resumes what is open, and after a bounde
 or rests, and every step has the content that the oracle foretold.
 """
 
+import re
 import shutil
 import tempfile
 import traceback
@@ -58,6 +59,9 @@ def simulate(seed: int, folder: str, template: str) -> Result:
         result = sim.close()
         shutil.rmtree(place)
     return result
+
+
+_FOLDER = re.compile(r"'/[^']*/(?=store-)")  # another one each time
 
 
 class Person:
@@ -341,7 +345,8 @@ class Person:
                 continue
             engine.seen = True
             machine = self.sim.machine
-            machine.note(process.name, f"ended: {error or 'well'}".splitlines()[0])
+            words = f"ended: {error or 'well'}".splitlines()[0]
+            machine.note(process.name, _FOLDER.sub("'", words))
             match error:
                 case None:
                     continue

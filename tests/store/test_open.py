@@ -110,7 +110,7 @@ def test_a_store_of_an_older_holdfast_is_brought_to_the_present_format(place: st
         assert store.get(digest_bytes(b"old")) == b"old"
     assert (files_below(place), said) == (before, [])
     with SqliteStore.open(place, create=False, say=said.append) as store:
-        assert said == ["the store had format 1; it was brought to format 4"]
+        assert said == ["the store had format 1; it was brought to format 5"]
         assert [row.imported for row in store.runs()] == [False]
         assert [(item.size, item.at) for item in store.stored()] == [(3, 0)]
         assert list(store.check()) == []

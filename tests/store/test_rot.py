@@ -1,8 +1,10 @@
 """Bits that change on their own: found, named, and never served."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import apsw
@@ -66,10 +68,9 @@ def raw(place: Path) -> Iterator[apsw.Connection]:
 
 
 def flip(path: Path, mark: bytes) -> None:
-    """Change one bit of the one place in a file that holds these bytes."""
+    """Change one bit where a file last holds these bytes: a page that was split leaves them behind."""
     content = bytearray(path.read_bytes())
-    assert content.count(mark) == 1
-    content[content.index(mark) + len(mark) - 1] ^= 1
+    content[content.rindex(mark) + len(mark) - 1] ^= 1
     path.write_bytes(content)
 
 
@@ -264,3 +265,45 @@ def test_a_bit_of_the_name_of_a_table(place: Path) -> None:
     with store, pytest.raises(IntegrityError, match="is damaged: no such column") as caught:
         list(store.read("line:main"))
     assert caught.value.hint == "holdfast verify"
+
+
+@pytest.mark.req("D07")
+@pytest.mark.parametrize("other", ["blob", "sqlite_autoindex_journal_1", "event", "run"])
+def test_a_bit_of_the_place_of_a_table(place: Path, raw: apsw.Connection, other: str) -> None:
+    """SQLite takes the rows of another table for those of this one."""
+    raw.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    raw.execute("PRAGMA writable_schema = ON")
+    root = "(SELECT rootpage FROM sqlite_schema WHERE name = ?)"
+    raw.execute(f"UPDATE sqlite_schema SET rootpage = {root} WHERE name = 'journal'", (other,))
+    raw.close()
+    assert problems(place)
+    with SqliteStore.open(str(place), create=False) as store:
+        try:
+            names = store.journals()
+        except IntegrityError:
+            return
+        assert all(isinstance(name, str) for name in names)
+        for name in ("line:main", *names):
+            with contextlib.suppress(IntegrityError):
+                list(store.read(name))
+
+
+@pytest.mark.req("D07")
+def test_a_bit_of_the_number_of_a_row(place: Path, raw: apsw.Connection) -> None:
+    """Rows in another order: whoever reads page by page comes to an end, and is told."""
+    root = raw.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'artifact'").get
+    raw.close()
+    database = place / "state.db"
+    whole, size, told = database.read_bytes(), 4096, []
+    for at in range((root - 1) * size, root * size):
+        if whole[at] != 1:  # as the number of the first row is
+            continue
+        database.write_bytes(whole[:at] + b"\x65" + whole[at + 1 :])
+        with contextlib.suppress(IntegrityError):
+            assert problems(place)
+        with SqliteStore.open(str(place), create=False) as store:
+            try:
+                list(islice(store.artifacts(), 9))
+            except IntegrityError as error:
+                told.append(error.message)
+    assert any("row 2 of 'artifact' comes after row 101" in words for words in told), told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import overload
 
 import click
@@ -15,6 +15,8 @@ from holdfast.cli.titles import brief
 from holdfast.cli.view import width_now
 from holdfast.errors import HoldfastError, IntegrityError, PlanError
 from holdfast.model.digest import digest_bytes
+from holdfast.model.fixed import frozen
+from holdfast.model.pattern import Pattern
 from holdfast.model.text import cells, wrap
 
 ARGUMENT = frozenset({"check", "graph", "ls", "plan", "run"})  # these take the plan as an argument
@@ -27,11 +29,9 @@ NOWHERE = frozenset(  # these need no place; of plans the commands below it do
 READS = frozenset(  # these read the plan, so they need its params
     {"accept", "amend", "check", "diff", "graph", "guard", "impact", "ls", "plan", "run", "why"}
 )
-_COMMAND = re.compile(
-    r"\bholdfast (plans [a-z]+|ledger (?:add|resolve|contest|apart|show)|[a-z]+)\b"
-)
-_IN_QUOTES = re.compile(r"('holdfast [^']+')")
-_PLAN = re.compile(
+_COMMAND = Pattern(r"\bholdfast (plans [a-z]+|ledger (?:add|resolve|contest|apart|show)|[a-z]+)\b")
+_IN_QUOTES = Pattern(r"('holdfast [^']+')")
+_PLAN = Pattern(
     r" (?:'[^']+\.(?:ya?ml|json|py)(?::\w+)?'|[^\s',]+\.(?:ya?ml|json|py)(?::\w+)?(?![\w.]))"
 )
 _NEXT, _GAP = "next: ", " " * 4
@@ -40,7 +40,7 @@ _RECORDED = "holdfast.recorded"
 ASKING = frozenset({"plan", "resume", "retry", "run"})  # these may ask models
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Here:
     """What was said about the place and is not what is taken anyway."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,6 +37,7 @@ from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Asked, Loaded, load_text
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest
 from holdfast.ports import Store
 
@@ -59,7 +59,7 @@ class Estimate(NamedTuple):
     saved: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ahead:
     """A preview with everything that is shown of it. `earlier` is the version it is compared with."""
 

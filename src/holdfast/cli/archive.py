@@ -312,7 +312,8 @@ def _check_runs(archive: Archive) -> None:
             problem = run_problem(archive, row)
         except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
             raise UsageError(
-                f"'{archive.path}' is refused: the plan of run '{row.run}' cannot be read"
+                f"'{archive.path}' is refused: the plan of run '{row.run}' cannot be read",
+                hint="write it anew where it comes from, with 'holdfast export'",
             ) from error
         if problem:
             raise UsageError(f"'{archive.path}' is refused: {problem}")

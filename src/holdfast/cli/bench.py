@@ -1,4 +1,4 @@
-"""bench: let somebody do tickets whose right answer is known, and count."""
+"""bench: let somebody do tickets whose right answer is known, and count; measure the engine."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.ask import go_on
+from holdfast.cli.benchengine import engine
 from holdfast.cli.confined import sandbox_options
 from holdfast.cli.money import exact
 from holdfast.cli.place import json_option
@@ -37,11 +38,14 @@ _MICRO = 1_000_000
 
 @click.group(
     "bench",
-    epilog="\b\nExample:\n  holdfast bench worker --script reference\n"
+    epilog="\b\nExample:\n  holdfast bench engine\n  holdfast bench worker --script reference\n"
     "  holdfast bench worker --model anthropic:claude-sonnet-5 --out results -j 4",
 )
 def bench() -> None:
-    """Measure who works on tickets: how many are solved, at what cost, in what time."""
+    """Measure the engine on this machine, or who works on tickets: solved, cost, time."""
+
+
+bench.add_command(engine)
 
 
 @bench.command(

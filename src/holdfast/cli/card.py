@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from holdfast.cli.again import again
 from holdfast.cli.gates import is_paid
@@ -14,7 +13,7 @@ from holdfast.cli.measure import moment
 from holdfast.cli.pieces import Contents, Piece, pieces
 from holdfast.cli.say import named, short
 from holdfast.cli.sides import entries_of
-from holdfast.cli.since import since_words
+from holdfast.cli.since import since_row
 from holdfast.cli.view import width_now
 from holdfast.core.approvals import Approval
 from holdfast.core.estimate import asked_models
@@ -27,6 +26,7 @@ from holdfast.engine.overtaken import since
 from holdfast.errors import AttemptError, EditError, IntegrityError
 from holdfast.model.artifact import Entry, Form
 from holdfast.model.digest import Digest, Json
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import Step, StepId
 from holdfast.model.text import cells, clean, cut, one_line, wrap
 from holdfast.ports import Store
@@ -46,7 +46,7 @@ _WHAT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Card:
     """A question in words: a headline, rows with a label, and lines of a text that differs."""
 
@@ -124,9 +124,8 @@ def _since(
     store: Store, decisions: Decisions, approval: Approval, document: Mapping[str, Json], root: str
 ) -> list[tuple[str, str]]:
     """Why an earlier yes does not count, and what is other already than when this was asked."""
-    rows = []
-    if words := since_words(since(store, decisions.book, approval)):
-        rows.append(("changed", words))
+    found = since(store, decisions.book, approval)
+    rows = [since_row(found)] if found is not None else []
     if stale := stale_files(document, root):
         now = ", ".join(stale[:MOST_FILES])
         rows.append(("stale", f"changed since this was asked: {now}; a yes is for what it was"))
@@ -230,6 +229,10 @@ def prompt_words(state: State, store: Store, step: Step) -> str:
 
 def _effect(decisions: Decisions, wanted: Wanted) -> list[tuple[str, str]]:
     rows = _begun(decisions, wanted)
+    first = decisions.asked_before(wanted)
+    if first is not None:
+        both = again(f"holdfast approve {named(wanted.step)}")
+        rows.append(("same", f"the open effect of {first.approval.id}; one yes for both: {both}"))
     return [*rows, ("approve", "does it again"), ("reject", "fails the step")]
 
 

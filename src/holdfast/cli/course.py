@@ -7,7 +7,7 @@ steps are reused up to the wave that speaks against it: else the first plan is w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from holdfast import wire
@@ -40,13 +40,14 @@ from holdfast.formats.planfile import Loaded
 from holdfast.formats.prepared import MOST
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Options
+from holdfast.model.fixed import frozen
 from holdfast.model.line import ReplanAnswered
 from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.model.text import one_line, wrap
 from holdfast.ports import Store
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Over:
     """A plan takes the place of the one before it: its file, and what speaks against that one."""
 
@@ -54,7 +55,7 @@ class Over:
     because: Sequence[Trigger]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Course:
     """The plan that a run would come to, and how.
 

@@ -10,27 +10,29 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 
+from holdfast import wire
 from holdfast.cli.again import out_next
 from holdfast.cli.place import Place, find_run
 from holdfast.cli.said import words_now
 from holdfast.cli.saved import Agreement
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.core.state import State
-from holdfast.engine.lines import line_journal
+from holdfast.engine.journals import read_state
+from holdfast.engine.runs import run_of_key
 from holdfast.errors import StoreError, UsageError
 from holdfast.model.event import Agreed
-from holdfast.model.line import RunOpened
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import Plan, RunId
-from holdfast.ports import Store
+from holdfast.ports import Owner, Store
 
 DETACHED_SCHEMA = "holdfast.detached/1"
 _PAUSE = 0.05
 _DONE = ("--detach", "--replan", "--fresh")  # what was asked for once
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launched:
     """A command in a process of its own, and the file with what it says."""
 
@@ -45,13 +47,52 @@ class Launched:
 
 def detach(where: Place, plan: Plan, key: str, given: Agreement, *, as_json: bool) -> int:
     """Start this very command again without a terminal, and wait until its run exists."""
+    left = _left(where, plan, key) if key else None
     key = key or f"detached-{uuid.uuid4()}"
     said = ["--key", key, "--yes", "--agreed", given.agreed]
     for seen in given.options.shown:
         said += ["--shown", seen.step, seen.digest]
     begun = launch(where, _again(words_now(), said))
-    run = _await_run(where, begun, lambda store: _opened(store, plan, key))
+    if left is not None:
+        return _gone_on(where, begun, left, lambda _: left.run, as_json=as_json)
+    run = _await_run(where, begun, lambda store: run_of_key(store, plan.project, plan.name, key))
+    if run is not None and (other := _other(where, plan, run, begun.process.pid)) is not None:
+        return _told_of(run, other, as_json=as_json)  # who began it at the same moment
     return _told(begun, run, as_json=as_json)
+
+
+def is_told(where: Place, plan: Plan, key: str, *, as_json: bool) -> bool:
+    """Tell of the run under a key that a live engine drives, or that has ended: nothing begins then."""
+    with _reading(where) as store:
+        run = None if store is None else run_of_key(store, plan.project, plan.name, key)
+        if store is None or run is None:
+            return False
+        owner = wire.driver(store, plan.project, plan.name, run)
+        state = read_state(store, run)
+    if owner is None and (state is None or not state.ended):
+        return False
+    if owner is not None:
+        _told_of(run, owner, as_json=as_json)
+    elif as_json:
+        out_json({"schema": DETACHED_SCHEMA, "run": run, "pid": None, "log": None})
+    elif state is not None:
+        out(f"{short(run)} was begun under this key and is {state.status} already")
+        out_next(f"holdfast status {short(run)}")
+    return True
+
+
+def _left(where: Place, plan: Plan, key: str) -> State | None:
+    """The run under a key as it rests, if there is one."""
+    with _reading(where) as store:
+        run = None if store is None else run_of_key(store, plan.project, plan.name, key)
+        return None if store is None or run is None else read_state(store, run)
+
+
+def _other(where: Place, plan: Plan, run: RunId, pid: int) -> Owner | None:
+    """The engine that drives a run, if it is another process than this one."""
+    with _reading(where) as store:
+        owner = None if store is None else wire.driver(store, plan.project, plan.name, run)
+    return owner if owner is not None and owner.pid != pid else None
 
 
 def detach_on(
@@ -59,10 +100,23 @@ def detach_on(
 ) -> int:
     """The same of a command that goes on with a run which was `left`, or tries a step of its line again."""
     begun = launch(where, _again(words_now(), ["--yes", "--agreed", agreed]))
+    last = partial(find_run, given=None, line=line)
+    return _gone_on(where, begun, left, last, as_json=as_json)
+
+
+def _gone_on(
+    where: Place,
+    begun: Launched,
+    left: State | None,
+    over: Callable[[Store], RunId],
+    *,
+    as_json: bool,
+) -> int:
+    """Wait until a process goes on with a run, and tell; `over` gives the one that ended before that."""
     run = _await_run(where, begun, lambda store: _driven(store, begun.process.pid, left))
     if run is None and begun.process.returncode in _CAME_SO_FAR:  # over before anybody looked
         with _reading(where) as store:
-            run = None if store is None else find_run(store, None, line)
+            run = None if store is None else over(store)
     return _told(begun, run, as_json=as_json)
 
 
@@ -97,8 +151,25 @@ def _told(begun: Launched, run: RunId | None, *, as_json: bool) -> int:
         out_json({"schema": DETACHED_SCHEMA, "run": run, "pid": process.pid, "log": log})
         return 0
     out(f"{short(run)} runs in process {process.pid}; what it says is in {log}")
-    out_next(f"holdfast attach {short(run)}    holdfast status    holdfast stop {short(run)}")
+    out_next(_watching(run))
     return 0
+
+
+def _told_of(run: RunId, owner: Owner, *, as_json: bool) -> int:
+    """Tell of a run that another process drives."""
+    log = wire.output_of(owner)
+    if as_json:
+        out_json({"schema": DETACHED_SCHEMA, "run": run, "pid": owner.pid, "log": log})
+        return 0
+    said = f"; what it says is in {log}" if log else ""
+    words = f"{short(run)} was begun under this key and runs in process {owner.pid}"
+    out(f"{words} on '{owner.host}'{said}")
+    out_next(_watching(run))
+    return 0
+
+
+def _watching(run: RunId) -> str:
+    return f"holdfast attach {short(run)}    holdfast status    holdfast stop {short(run)}"
 
 
 def _again(arguments: Sequence[str], said: Sequence[str]) -> list[str]:
@@ -146,13 +217,6 @@ def _reading(where: Place) -> Iterator[Store | None]:
     finally:
         if store is not None:
             store.close()
-
-
-def _opened(store: Store, plan: Plan, key: str) -> RunId | None:
-    for recorded in store.read(line_journal(plan.project, plan.name)):
-        if isinstance(recorded.event, RunOpened) and recorded.event.key == key:
-            return recorded.event.run
-    return None
 
 
 def _driven(store: Store, pid: int, left: State | None) -> RunId | None:

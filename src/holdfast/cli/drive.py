@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from holdfast import wire
@@ -22,11 +22,12 @@ from holdfast.engine.repeat import Repeated
 from holdfast.engine.world import World
 from holdfast.errors import UsageError
 from holdfast.model.event import Agreed, Where
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import Plan
 from holdfast.ports import Store
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Manner:
     """How a command that runs things behaves."""
 
@@ -91,7 +92,7 @@ def wishes_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drive:
     """What stays the same while a run goes on in one command, asking in between."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from shlex import quote
 
 from holdfast.cli.again import again
+from holdfast.core.effects import REJECTED
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
 from holdfast.model.plan import StepId
@@ -48,12 +49,20 @@ def failure_next(state: State, broken: StepId | None = None) -> list[str]:
     again = f"holdfast retry {name}" if len(failed) == 1 else "holdfast resume"
     if any(_has_other_items(state.steps[step_id]) for step_id in failed):
         looked, again = [], "holdfast run"
+    if any(_is_spent(state.steps[step_id]) for step_id in failed):  # a run keeps its plan
+        short = next(step_id for step_id in failed if _is_spent(state.steps[step_id]))
+        again = f"raise 'budget' of '{short}' in the plan, then holdfast run --yes"
     return [*looked, again, f"holdfast why {name} --run {state.run[:10]}"]
 
 
 def _has_other_items(step: StepState) -> bool:
     """Whether only another run can help: this one keeps the items that it has."""
     return step.reason is not None and step.reason.code == "items_changed"
+
+
+def _is_spent(step: StepState) -> bool:
+    """Whether its own budget left no room: trying again comes to the same."""
+    return step.reason is not None and step.reason.code == "budget_spent"
 
 
 def names_of(steps: list[StepId], most: int = MOST_NAMES) -> str:
@@ -67,7 +76,7 @@ def _one(state: State, step_id: StepId, words: str) -> list[str]:
     lines = [f"✗ {step_id}: {ended_words(step)}"]
     said = [line for line in words.splitlines() if line.strip()]
     for place, line in enumerate([*refusal(step), *_few(step, said)]):
-        head = f"attempt {step.attempts}" if place == 0 else ""
+        head = _whose(step) if place == 0 else ""
         lines.append(f"  {head:<11} {line}")
     if len(said) > MOST_WORDS:
         whole = again(f"holdfast logs {quote(step_id)}")
@@ -82,6 +91,13 @@ def _one(state: State, step_id: StepId, words: str) -> list[str]:
     if blocked:
         lines.append(f"  {'blocked':<11} {names_of(blocked)}{_kept(state)}")
     return lines
+
+
+def _whose(step: StepState) -> str:
+    """What the words are about: an attempt, or what a person said of a step that was not tried."""
+    if step.reason is not None and step.reason.code == REJECTED:
+        return "because"
+    return f"attempt {step.attempts}" if step.attempts else "said"
 
 
 def _few(step: StepState, said: list[str]) -> list[str]:

@@ -24,13 +24,15 @@ from holdfast.ports import Store
 
 NAMED = 6  # steps that are named
 _CENT = MICRO // 100
+_BUDGETS = {"day budget": "day", "project budget": "project"}  # why a run rests -> its key
 
 
 class Own(NamedTuple):
-    """What a person lets every run spend in micro-dollars, and the file that says so."""
+    """What a person lets a run, a day or the project spend in micro-dollars, and the file that says so."""
 
     most: int | None = None
     file: str = ""
+    name: str = "run"
 
 
 class Money(NamedTuple):
@@ -46,12 +48,14 @@ NO_MONEY = Money()
 
 
 def own_of(state: State, file: str | None) -> Own:
-    """The person's budget for a run, if one of this plan file rests at a limit."""
-    if state.status == "limit":
+    """The person's budget that bounds a run of this plan file, if it rests at a limit."""
+    if state.status == "limit" and state.rest is not None:
+        name = next((_BUDGETS[why] for why in state.rest.because if why in _BUDGETS), "run")
         with suppress(UsageError):  # said by whoever has to keep it
             root = root_of(file)
-            most = wire.market.micro(wire.market.budgets(root).run)
-            return Own(most, wire.market.budget_file(root, "run"))
+            budgets = wire.market.budgets(root)
+            given = {"run": budgets.run, "day": budgets.day, "project": budgets.project}[name]
+            return Own(wire.market.micro(given), wire.market.budget_file(root, name), name)
     return Own()
 
 
@@ -113,6 +117,10 @@ def going_on(state: State, own: Own) -> list[str]:
         return [_more_tokens(state), "holdfast status"]
     if because == ("cost",) and cost_limit(state) is not None:
         return [_more_money(state, own), "holdfast cost", "holdfast status"]
+    if own.most is not None and any(why in _BUDGETS for why in because):
+        amount = exact(own.most + _needed(state))
+        raised = f"raise [budgets] {own.name} in {own.file} to {amount}, then holdfast resume"
+        return [raised, "holdfast cost", "holdfast status"]
     asks = any(asked_models(state.plan.steps[s]) for s in _left(state))
     said_yes = state.spent.cost or state.max_cost is not None or not asks
     return ["holdfast resume" if said_yes else "holdfast resume --yes", "holdfast status"]
@@ -136,11 +144,25 @@ def _wanted(state: State) -> int:
     Each step that is left is taken for what those before it cost.
     """
     spent, most = state.spent.cost + state.reserved, cost_limit(state) or 0
+    left, each = _to_pay(state, most)
+    likely = max(spent + left * each, most) * 5 // 4 + 1
+    return _round(max(likely, spent + max(0, left - 1) * each + state.wanted))
+
+
+def _needed(state: State) -> int:
+    """The micro-dollars that the rest of a run probably costs, and the call that was refused for certain."""
+    left, each = _to_pay(state, 0)
+    return _round(max(left * each * 5 // 4 + 1, max(0, left - 1) * each + state.wanted))
+
+
+def _to_pay(state: State, most: int) -> tuple[int, int]:
+    """How many steps are left that cost money, and what each probably costs; `most` if nothing is known."""
     left = sum(bool(asked_models(state.plan.steps[s])) for s in _left(state))
     paid = [s.spent.cost for s in state.steps.values() if s.phase == "done" and s.spent is not None]
-    each = -(-sum(paid) // len(paid)) if paid else state.wanted or most
-    likely = max(spent + left * each, most) * 5 // 4 + 1
-    wanted = max(likely, spent + max(0, left - 1) * each + state.wanted)
+    return left, -(-sum(paid) // len(paid)) if paid else state.wanted or most
+
+
+def _round(wanted: int) -> int:
     step = _CENT if wanted >= _CENT else _CENT // 100
     return -(-wanted // step) * step
 

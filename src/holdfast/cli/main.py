@@ -221,7 +221,7 @@ SHORT = {
     "work": "Do a ticket: work, check, commit on a branch of its own.",
     "tickets": "Show the tickets of this repository, clear up after them.",
     "edit": "Make an edit of files, all or nothing; preview it, take it back.",
-    "bench": "Measure who works on tickets: solved, cost, time.",
+    "bench": "Measure the engine here, or who works on tickets.",
 }
 EXIT_CODES = """\b
 Exit codes:
@@ -320,13 +320,13 @@ def main() -> NoReturn:
             raise
         failed = error
     if (unwritten := _unwritten()) is not None:
-        code = _cannot_write(unwritten)
+        code = cannot_write(unwritten)
     elif failed is not None:
         from holdfast.cli.report import report
 
         code = report(failed, arguments, tuple(COMMANDS))
         if (left := _unwritten()) is not None:
-            code = _cannot_write(left)
+            code = cannot_write(left)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -349,7 +349,8 @@ def _unwritten() -> OSError | None:
     return None
 
 
-def _cannot_write(error: OSError) -> int:
+def cannot_write(error: OSError) -> int:
+    """Say why the result cannot be written, unless nobody reads it; gives the exit code."""
     code = _nobody_reads()
     if isinstance(error, BrokenPipeError):
         return code

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -20,6 +20,7 @@ from holdfast.cli.titles import brief, is_planning
 from holdfast.errors import PlanError, UsageError
 from holdfast.formats.heading import plan_name, python_part
 from holdfast.model.digest import Json, digest_bytes
+from holdfast.model.fixed import frozen
 from holdfast.model.items import step_named
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.model.text import is_count
@@ -47,7 +48,7 @@ _DIGITS = re.compile(r"[0-9a-f]{6,63}(\.planning)?")
 F = TypeVar("F", bound=Callable[..., object])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A plan file if there is one, or a goal in words, the project directory, and the store."""
 

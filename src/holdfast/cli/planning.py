@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import cast
 
 import click
 
+from holdfast.model.fixed import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Wanted:
     """What was said about planning: who plans, and whether again. `failed` is what to avoid this time.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -28,12 +27,13 @@ from holdfast.engine.replans import answers_by, answers_on, doubts, successor
 from holdfast.errors import PlanError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Options
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import Plan
 from holdfast.model.text import one_line
 from holdfast.ports import Store
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Taking:
     """A run that is held, the file of the plan that takes its place, and who said so if somebody had to."""
 

@@ -11,6 +11,7 @@ import click
 from holdfast import wire
 from holdfast.cli.again import mend
 from holdfast.cli.detach import detach as detached
+from holdfast.cli.detach import is_told
 from holdfast.cli.drive import manner_of, where_of
 from holdfast.cli.driving import (
     WAITING,
@@ -171,6 +172,8 @@ def run(
     where = with_goal(where, wanted)
     loaded = _loaded(where, wanted, manner, asked)
     if loaded is None:
+        return 0
+    if detach and key and is_told(where, loaded.plan, key, as_json=bool(manner["as_json"])):
         return 0
     exclude(bool(resampled), bool(selected or excluded), "--resample and a selection")
     more = resampled_steps(where, loaded, resampled)

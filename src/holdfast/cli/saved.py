@@ -6,7 +6,7 @@ import json
 import os
 import string
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import cast
 
 from holdfast.cli.again import again, quoted
@@ -31,6 +31,7 @@ from holdfast.errors import StaleError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
 from holdfast.model.event import Agreed, Options, Shown
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import Plan, Step, StepId, plan_digest
 
 SHORTEST = 12
@@ -39,7 +40,7 @@ TOLD = 5
 _GUESSED = frozenset({"duration_ms", "saved_ms", "saved_usd", "without_history", "recorded"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Saved:
     """A preview as it was saved: the plan file or the goal it is of, how it was asked for, what it said."""
 
@@ -51,7 +52,7 @@ class Saved:
     data: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What a run was asked to show or to be held to before it begins."""
 
@@ -62,7 +63,7 @@ class Asked:
     diff_plan: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agreement:
     """What a run begins with: how it is asked for, and what somebody agreed to.
 

@@ -10,13 +10,15 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TextIO
 
 from holdfast.cli.view import View, view
 from holdfast.model.digest import Json
+from holdfast.model.fixed import frozen
 from holdfast.model.items import spelled_out
+from holdfast.model.pattern import Pattern
 from holdfast.model.text import clean, escaped, one_line
 
 SIGNS = {
@@ -31,7 +33,7 @@ SIGNS = {
 _WORDS = {sign: word for word, sign in SIGNS.items()}
 ASCII = str.maketrans(
     {"·": ".", "▸": ">", "⏸": "!", "✓": "+", "✗": "x", "–": "-", "─": "-", "│": "|"}
-    | {"…": "...", "×": "x", "−": "-", "→": "->", "←": "<-", "⚡": "||", "≤": "<="}
+    | {"…": "...", "×": "x", "−": "-", "→": "->", "←": "<-", "⚡": "||", "≤": "<=", "µ": "u"}
 )
 _PAINT = {
     "▸": "36",
@@ -49,7 +51,7 @@ _PAINT = {
 _HELD: ContextVar[list[Mapping[str, Json]] | None] = ContextVar("held", default=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heard:
     """What was said to a listener: lines of the result, lines beside it, objects for programs."""
 
@@ -60,9 +62,9 @@ class Heard:
 
 _LISTENER: ContextVar[Heard | None] = ContextVar("listener", default=None)
 _EDITS = {"+": "32", "-": "31", "@": "36"}
-_SIGN = re.compile(r"^( *)([·▸⏸✓=✗–])(?= )", re.MULTILINE)
-_OBEYED = re.compile(r"^(\s*)::", re.MULTILINE)
-_HEAD = re.compile(r"^(error(?:\[\w+\])?|hint|help|next)(?=:)", re.MULTILINE)
+_SIGN = Pattern(r"^( *)([·▸⏸✓=✗–])(?= )", re.MULTILINE)
+_OBEYED = Pattern(r"^(\s*)::", re.MULTILINE)
+_HEAD = Pattern(r"^(error(?:\[\w+\])?|hint|help|next)(?=:)", re.MULTILINE)
 
 
 @contextlib.contextmanager

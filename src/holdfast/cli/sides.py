@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from holdfast.cli.place import Place, find_run
 from holdfast.cli.say import short
@@ -17,6 +17,7 @@ from holdfast.formats.planfile import load_plan
 from holdfast.model.artifact import Entry, Form, tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, AttemptFailed, AttemptLost, AttemptRejected
+from holdfast.model.fixed import frozen
 from holdfast.model.items import step_named
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.model.text import is_count
@@ -26,7 +27,7 @@ from holdfast.wire import market, own_agents, walls_at
 ALL = ""  # the one content of a step that writes no files
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """One of the two things. `files` are the contents of each step by path; none if it has only a plan."""
 
@@ -39,7 +40,7 @@ class Side:
     root: str = ""  # where contents lie that are not stored
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """One try at a step: what it made, and what was said of it."""
 

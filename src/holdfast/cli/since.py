@@ -47,12 +47,21 @@ class Waits:
 
 def since_words(found: Since | None) -> str:
     """What is other than when somebody said yes to the same; empty if nobody did."""
-    if found is None:
-        return ""
+    return f"changed since {_whose(found)}: {_parts(found)}" if found is not None else ""
+
+
+def since_row(found: Since) -> tuple[str, str]:
+    """The same as a row of a card."""
+    return "changed", f"{_parts(found)} (since {_whose(found)})"
+
+
+def _whose(found: Since) -> str:
+    return "your yes" if found.by == who() else f"the yes of {found.by}"
+
+
+def _parts(found: Since) -> str:
     more = len(found.parts) - MOST_PARTS
-    rest = f" and {more} more" if more > 0 else ""
-    whose = "your yes" if found.by == who() else f"the yes of {found.by}"
-    return f"since {whose}: {', '.join(found.parts[:MOST_PARTS])}{rest}"
+    return ", ".join(found.parts[:MOST_PARTS]) + (f" and {more} more" if more > 0 else "")
 
 
 def waiting_since(store: Store, state: State) -> dict[StepId, str]:

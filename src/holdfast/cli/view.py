@@ -6,10 +6,11 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import click
+
+from holdfast.model.fixed import frozen
 
 Mode = Literal["rich", "plain", "json", "jsonl", "a11y"]
 MODES = ("auto", "rich", "plain", "json", "jsonl", "a11y")
@@ -26,7 +27,7 @@ AGENTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What was asked for on the command line, before or after the name of the command."""
 
@@ -37,7 +38,7 @@ class Asked:
     verbose: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """What was asked for, and what this terminal can do. `width` 0 means lines are never cut."""
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from holdfast import wire
 from holdfast.cli.gates import ASKED, commands, waiting_words
+from holdfast.cli.limits import Own, going_on, own_of
 from holdfast.cli.measure import moment
 from holdfast.cli.people import is_held
 from holdfast.cli.place import Place, find_run, known_step
@@ -45,7 +46,7 @@ def told_waiting(where: Place, step: str, run_id: str | None) -> Told:
         if run_id is None and not [row for row in store.runs() if line in {None, row.line}]:
             return _before_any(where, step)
         state = load_state(store, find_run(store, run_id, line))
-        return _told(store, state, known_step(state.plan, step))
+        return _told(store, state, known_step(state.plan, step), own_of(state, where.file))
     finally:
         store.close()
 
@@ -65,7 +66,7 @@ def _before_any(where: Place, step: str) -> Told:
     )
 
 
-def _told(store: Store, state: State, step_id: StepId) -> Told:
+def _told(store: Store, state: State, step_id: StepId, own: Own) -> Told:
     here, now = state.steps[step_id], wire.now_ms()
     driven = state.status == "running" and wire.is_driven(store, state)
     rows: Rows = []
@@ -95,7 +96,7 @@ def _told(store: Store, state: State, step_id: StepId) -> Told:
         run=state.run,
         causes=causes(state.graph, step_id, reasons) if stuck else (),
         rows=tuple(rows),
-        next=tuple(_next(state, step_id, reason, driven=driven)),
+        next=tuple(_next(state, step_id, reason, own, driven=driven)),
     )
 
 
@@ -236,7 +237,9 @@ def _said(store: Store, digest: Digest | None) -> list[str]:
     return []
 
 
-def _next(state: State, step_id: StepId, reason: Reason | None, *, driven: bool) -> Iterator[str]:
+def _next(
+    state: State, step_id: StepId, reason: Reason | None, own: Own, *, driven: bool
+) -> Iterator[str]:
     phase = state.steps[step_id].phase
     if phase == "waiting" and reason is not None and reason.code in ASKED:
         yield from commands(state.plan.steps[step_id], reason)
@@ -249,6 +252,8 @@ def _next(state: State, step_id: StepId, reason: Reason | None, *, driven: bool)
     elif phase == "pending" and state.replan is not None and not state.ended:
         yield "holdfast approve replan"
         yield "holdfast ledger"
+    elif phase == "pending" and state.status == "limit":
+        yield from going_on(state, own)
     elif phase == "pending" and not driven and not state.ended:
         yield "holdfast resume"
     elif phase in {"failed", "skipped"}:

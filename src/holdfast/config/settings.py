@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from holdfast.errors import UsageError, outside_fault
+from holdfast.model.fixed import frozen
 from holdfast.model.policy import Rule
 from holdfast.model.text import first_line, is_count
 
@@ -45,7 +46,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """What was set. `origin` says where each value comes from."""
 
@@ -138,7 +139,7 @@ def _rule(item: object, number: int, place: str) -> Rule:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Planner:
     """How large a plan for a goal may be, how often a model may try, and what to do if its work fails.
 

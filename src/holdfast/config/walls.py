@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from holdfast.config.settings import personal_file, project_table, section, table
 from holdfast.errors import UsageError
 from holdfast.model.size import bytes_of
-from holdfast.model.walls import TABLE, WALLS, Walls, key_of
+from holdfast.model.walls import TABLE, WALLS, Lowered, Walls, key_of
 
 SIZES = frozenset({"plan_size", "log", "artifact", "body", "frame", "ticket"})
 # Beyond these the reader's own recursion, a process's memory or its file handles would be the wall.
@@ -19,7 +19,7 @@ MOST: Mapping[str, int] = {
     "plan_depth": 200,
     "plan_aliases": 1_000_000,
     "plan_items": 10_000_000,
-    "items": 1_000_000,
+    "items": 10_000_000,
     "log": 256_000_000,
     "artifact": 100_000_000_000,
     "body": 1_000_000_000,
@@ -34,8 +34,11 @@ def read_walls(root: str, env: Mapping[str, str] = os.environ) -> Walls:
     personal = personal_file(env)
     found = replace(WALLS, **_given(table(personal), personal))
     project, place = project_table(root)
+    file = f"the project's {os.path.basename(place)}"
     lower = {
-        name: min(value, getattr(found, name)) for name, value in _given(project, place).items()
+        name: Lowered(value, file)
+        for name, value in _given(project, place).items()
+        if value < getattr(found, name)
     }
     return replace(found, **lower)
 

@@ -84,6 +84,14 @@ class Approval:
             return self.decision.run == use.run
         return self.decision.scope == "content" or not self.uses or self.uses == [use]
 
+    def stands_for(self, run: RunId, now: int) -> bool:
+        """Whether it is a yes that this run alone may use."""
+        if self.decision is None or self.stand(now) != "approved":
+            return False
+        if self.decision.scope == "run":
+            return self.decision.run == run
+        return self.request.gate in {"effect", "stuck"} and self.request.run == run
+
 
 @dataclass(slots=True)
 class Book:

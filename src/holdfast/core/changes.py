@@ -129,6 +129,7 @@ def unresolved(probe: Probe) -> Reason | None:
 
 _CLOCKS_DIFFER = 60_000  # ms by which clocks may differ before a time is not believed
 _UNCHANGED = Reason("unchanged")
+_NEVER_RAN, _INCOMPLETE = Reason("never_ran"), Reason("previous_incomplete")
 _STANDS = {"human": Reason("amended"), "accepted": Reason("accepted_by_person")}
 
 
@@ -168,7 +169,7 @@ def _why_run(probe: Probe) -> Reason:
     if probe.undone:
         return Reason("undone")
     if probe.newest is None:
-        return Reason("previous_incomplete" if probe.previous == "incomplete" else "never_ran")
+        return _INCOMPLETE if probe.previous == "incomplete" else _NEVER_RAN
     if (
         not probe.changes
     ):  # the artifact under this very key may not be reused: purged, or its inputs moved under way

@@ -19,7 +19,7 @@ a step ended, and in which order, changes nothing; times come from the journal a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from holdfast.core.above import Steps
@@ -30,7 +30,7 @@ from holdfast.core.likeness import Alike
 from holdfast.core.questions import Uncertainty, answered
 from holdfast.core.said import PERSON, Said, own_entry, upheld
 from holdfast.core.told import Past, Told, past_of
-from holdfast.model.fixed import fixed
+from holdfast.model.fixed import fixed, frozen
 from holdfast.model.handoff import Standing, cited, entry_id
 from holdfast.model.plan import StepId
 
@@ -82,7 +82,7 @@ class Silent(NamedTuple):
     tests: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ledger:
     """What is known. Every list is in canonical order."""
 

@@ -23,26 +23,28 @@ from itertools import chain
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
+from holdfast.model.pattern import Pattern
+
 LONG = 1_000  # letters that are compared; of longer texts words are counted
 Alike = Callable[[str, str], float]  # from 0 to 1
 _Kind = Literal["number", "capital", ""]  # a mere number, a word with capital letters, or any other
 
-_BRACKETS = re.compile(r"([()\[\]{}])")
-_COUNTED = re.compile(r"[\w)\]}]\s*(?:[+*/^×÷−=<>≤≥≠]|(?<=\s)-(?=\s))\s*[\w(\[{]")  # a formula
-_COMPARED = re.compile(r"([=!<>]=|[<>=≤≥≠])")
-_APOSTROPHE = re.compile(r"(?<=[^\W\d_])['\N{RIGHT SINGLE QUOTATION MARK}](?=[^\W\d_])")
-_OWNER = re.compile(r"(?<=\w)['\N{RIGHT SINGLE QUOTATION MARK}]s\b")
-_NUMBER = re.compile(r"([^\w.]*)(\.?[0-9](?:[0-9.,]*[0-9])?)(.*)", re.DOTALL)
+_BRACKETS = Pattern(r"([()\[\]{}])")
+_COUNTED = Pattern(r"[\w)\]}]\s*(?:[+*/^×÷−=<>≤≥≠]|(?<=\s)-(?=\s))\s*[\w(\[{]")  # a formula
+_COMPARED = Pattern(r"([=!<>]=|[<>=≤≥≠])")
+_APOSTROPHE = Pattern(r"(?<=[^\W\d_])['\N{RIGHT SINGLE QUOTATION MARK}](?=[^\W\d_])")
+_OWNER = Pattern(r"(?<=\w)['\N{RIGHT SINGLE QUOTATION MARK}]s\b")
+_NUMBER = Pattern(r"([^\w.]*)(\.?[0-9](?:[0-9.,]*[0-9])?)(.*)", re.DOTALL)
 _CURLED = "\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}"
 _BEFORE = f"\"'`*([{{«„“”…{_CURLED}"  # what may stand before and behind a word and is no part of it
 _BEHIND = ".,;:!?…)]}»“”*`"
 _QUOTES = f"\"'{_CURLED}"
-_BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_])[-_/.,:;](?=\w)")
-_WITHOUT_BLANKS = re.compile(
+_BETWEEN_LETTERS = Pattern(r"(?<=[^\W\d_])[-_/.,:;](?=\w)")
+_WITHOUT_BLANKS = Pattern(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )  # Thai, Lao, Tibetan, Burmese, Khmer, Japanese and Chinese
-_STOPS = re.compile(
+_STOPS = Pattern(
     "[\u3001\u3002\u3008-\u3011\u3014-\u301f\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f]"
 )
 _SIGNS = frozenset("<>=≤≥≠≈~!±+-×÷*/^%‰°")  # of a formula
@@ -69,7 +71,7 @@ _EMPTY_WORDS = """
     very were what when where which while will with would your
 """
 _EMPTY = frozenset(_EMPTY_WORDS.split())
-_TOPIC = re.compile(r"[^\W\d_]{4,}")  # a word that says what a text is about
+_TOPIC = Pattern(r"[^\W\d_]{4,}")  # a word that says what a text is about
 
 
 def equal(one: str, other: str) -> float:

@@ -12,7 +12,7 @@ a step that reads files which a step above it may write: its own parts are not k
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.core.changes import Choice, Probe, choose, unresolved
@@ -24,6 +24,7 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.condition import references
 from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import Options, Reason
+from holdfast.model.fixed import frozen
 from holdfast.model.items import source_of
 from holdfast.model.plan import IN_REF, Need, Plan, Step, StepId, limits_json, plan_digest
 
@@ -33,7 +34,7 @@ KEPT_OUT = LEFT_OUT | {"dependency_skipped"}  # would have to run, or might, and
 STUCK = frozenset({"command_failed", "output_modified", "key_missing", "dependency_failed"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outlook:
     """What would happen to one step. Its refs are known only if nothing above it will run.
 

@@ -25,6 +25,7 @@ from holdfast.model.digest import Digest, Json, digest_bytes, encoded, spelled
 from holdfast.model.plan import GATHER, Plan, Step, StepId, guard_json, need_spelled
 
 KEY_VERSION = 1
+MANY = 1_000  # needs of one step
 
 
 class Upstream(NamedTuple):
@@ -66,7 +67,7 @@ def encode_with(step: Step, observed: Spelled) -> bytes:
 
     Ids need no escaping.
     """
-    ext = [*observed.ext, f'"uses":{spelled(step.uses)}', f'"v":{KEY_VERSION}']
+    ext = [*observed.ext, f'"uses":{spelled(step.uses)}', _V]
     if step.needs and (needs := step.data_needs):
         listed = needs if step.uses == GATHER else sorted(needs)  # items have an order
         ext.append('"needs":["' + '","'.join(listed) + '"]')
@@ -109,6 +110,7 @@ _FIELDS: Mapping[str, str] = {
     "handoff": "handoff",
 }
 _OWN = tuple(_FIELDS)
+_V = f'"v":{KEY_VERSION}'
 _own_values: Callable[[Step], tuple[Json, ...]] = attrgetter(*_FIELDS.values())
 
 
@@ -129,6 +131,8 @@ def refs_from(config_ref: Digest, head: bytes, own: bytes) -> Refs:
 
 def halves(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> tuple[bytes, bytes]:
     """The preimage of the config ref: up to the refs above, and these. Ids and digests need no escaping."""
+    if len(step.needs) > MANY:
+        return _halves_of_many(step, own, upstream)
     hashes, above = [], []
     for need in step.needs:
         if need.type == "data":
@@ -146,6 +150,32 @@ def halves(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> tuple
     above.sort()
     head = f'{{"artifact_hashes":{{{",".join(hashes)}}},'.encode() + own[1:-1]
     return head, f',"upstream_refs":{{{",".join(above)}}}}}'.encode()
+
+
+def _halves_of_many(
+    step: Step, own: bytes, upstream: Mapping[StepId, Upstream]
+) -> tuple[bytes, bytes]:
+    """The same for a step that may gather a million others: never are all their texts there at once."""
+    names = sorted(need.step for need in step.needs if need.type == "data")
+    free = {need.step for need in step.needs if need.optional}
+    lost = next((name for name in names if name not in upstream and name not in free), None)
+    if lost is not None:
+        raise BugError(f"'{step.id}' has no artifact of '{lost}' to make its ref from")
+
+    def spelled_out(place: int) -> bytes:
+        pieces = []
+        for start in range(0, len(names), MANY):
+            some = ((name, upstream.get(name)) for name in names[start : start + MANY])
+            texts = [
+                f'"{name}":null' if found is None else f'"{name}":"{found[place]}"'
+                for name, found in some
+            ]
+            pieces.append(",".join(texts).encode())
+        return b",".join(pieces)
+
+    refs, digests = (Upstream._fields.index(name) for name in ("config_ref", "digest"))
+    head = b"".join((b'{"artifact_hashes":{', spelled_out(digests), b"},", own[1:-1]))
+    return head, b"".join((b',"upstream_refs":{', spelled_out(refs), b"}}"))
 
 
 def structure(plan: Plan) -> bytes:

@@ -16,7 +16,6 @@ its id, and those that an earlier plan answered are left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Literal
@@ -28,6 +27,7 @@ from holdfast.core.said import Said, upheld
 from holdfast.model.digest import digest_json
 from holdfast.model.fixed import fixed
 from holdfast.model.handoff import Handoff, Standing
+from holdfast.model.pattern import Pattern
 from holdfast.model.plan import StepId
 
 Cause = Literal["assumption", "gaps", "hypothesis", "request"]
@@ -37,7 +37,7 @@ _FILLING = """
     should may might do does is are be am think thinks believe believes see sees feel feels say says expect
     expects really now yet still currently sure certain clear convinced
 """  # what may stand between a denial and what it denies
-_DENIES = re.compile(
+_DENIES = Pattern(
     r"(?:\b(?:no|not|never|without|nobody|none|neither|nor|hardly)|n['\u2019]t)"
     rf" (?:(?:{'|'.join(_FILLING.split())}) ){{0,4}}{_ASKS}"
 )

@@ -21,15 +21,16 @@ from fnmatch import fnmatchcase
 from holdfast.core.waves import Graph
 from holdfast.errors import UsageError
 from holdfast.model.items import base_of, key_of, step_named
+from holdfast.model.pattern import Pattern
 from holdfast.model.plan import GATHER, StepId
 
-_TERM = re.compile(
+_TERM = Pattern(
     r"(?:(?P<up>\d*)(?P<above>\+))?(?P<body>(?:\[.*\]|[^+])+?)(?:(?P<below>\+)(?P<down>\d*))?\Z",
     re.DOTALL,
 )
-_WORD = re.compile(r"(?:\[.*?\](?=[\s,+]|\Z)|\S)+", re.DOTALL)  # keys of items may hold blanks
-_COMMA = re.compile(r",(?![^\[\]]*\])")
-_ITEM = re.compile(r"([^\[]+)\[(.*)\]\Z", re.DOTALL)
+_WORD = Pattern(r"(?:\[.*?\](?=[\s,+]|\Z)|\S)+", re.DOTALL)  # keys of items may hold blanks
+_COMMA = Pattern(r",(?![^\[\]]*\])")
+_ITEM = Pattern(r"([^\[]+)\[(.*)\]\Z", re.DOTALL)
 _STATES = ("pending", "running", "waiting", "done", "reused", "failed", "skipped")
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from holdfast.model.digest import Json, same
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import Plan, StepId, plan_bytes
 
 _CONTRACT = frozenset({"contract", "outputs", "produces", "schema"})
 _NAMES = {"values": "with"}  # as the plan file spells it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeReport:
     """What changed since an earlier version of the plan, and outputs that a person changed on disk.
 

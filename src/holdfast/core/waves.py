@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from holdfast.errors import CyclicDependencyError, Problem
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import Plan, Step, StepId
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Graph:
     """A plan with its order worked out.
 

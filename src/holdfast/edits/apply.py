@@ -39,7 +39,6 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from holdfast.edits.change import ANY, FileChange, check_disjoint, cleared_by, in_the_way
 from holdfast.edits.journal import (
@@ -78,10 +77,11 @@ from holdfast.edits.tree import (
     write_file,
 )
 from holdfast.errors import EditError, IntegrityError
+from holdfast.model.fixed import frozen
 from holdfast.model.glob import parents
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conflict:
     """A path that someone else changed; `copy` is the file with what would have been put there."""
 
@@ -90,7 +90,7 @@ class Conflict:
     copy: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recovered:
     """One journal brought to its end. With conflicts, `forget` it when its copies are safe."""
 
@@ -99,7 +99,7 @@ class Recovered:
     conflicts: tuple[Conflict, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """Where work happens: the open root, the journal directory, and who has content to spare."""
 

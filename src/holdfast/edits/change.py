@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from holdfast.edits.tree import fold, quoted, split_path
 from holdfast.errors import EditError
+from holdfast.model.fixed import frozen
 from holdfast.model.glob import parents
 
 ANY = "*"
@@ -16,7 +16,7 @@ ANY = "*"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChange:
     """One file: what must be there now, and what shall be there; digests are SHA-256 in hex.
 

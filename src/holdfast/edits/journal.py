@@ -21,7 +21,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Literal, get_args
 
 from holdfast.edits.tree import (
@@ -40,6 +40,8 @@ from holdfast.edits.tree import (
     write_file,
 )
 from holdfast.errors import EditError, IntegrityError, StoreError
+from holdfast.model.fixed import frozen
+from holdfast.model.pattern import Pattern
 
 Content = Callable[[str], bytes | Iterable[bytes]]
 
@@ -50,19 +52,19 @@ _JOURNAL: Marker = "journal.json"
 _SETTLED: Marker = "settled.json"
 _UNFINISHED = "journal.json.tmp"
 _VERSION = 1
-_STAGED = re.compile(r"[0-9]+\.(?:old|new)")
-_TEMP = re.compile(rf"{re.escape(TEMP_PREFIX)}[0-9a-f]+{re.escape(TEMP_SUFFIX)}")
-_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@=+-]{0,199}")
+_STAGED = Pattern(r"[0-9]+\.(?:old|new)")
+_TEMP = Pattern(rf"{re.escape(TEMP_PREFIX)}[0-9a-f]+{re.escape(TEMP_SUFFIX)}")
+_KEY = Pattern(r"[A-Za-z0-9_][A-Za-z0-9_.:@=+-]{0,199}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     digest: str
     mode: int
     staged: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     path: str
     before: Image | None
@@ -70,7 +72,7 @@ class Row:
     temp: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Journal:
     rows: tuple[Row, ...]
     made: tuple[str, ...]
@@ -199,7 +201,7 @@ def _image(body: dict[str, str | int] | None) -> Image | None:
     return Image(str(body["digest"]), int(body["mode"]), _own(_STAGED, str(body["staged"])))
 
 
-def _own(form: re.Pattern[str], name: str) -> str:
+def _own(form: Pattern, name: str) -> str:
     """A name that we gave; ValueError for any other."""
     if not form.fullmatch(name):
         raise ValueError(name)

@@ -19,16 +19,16 @@ import functools
 import hashlib
 import json
 import os
-import re
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.errors import EditError, StoreError
+from holdfast.model.fixed import frozen
 from holdfast.model.glob import parents
+from holdfast.model.pattern import Pattern
 from holdfast.process.removal import remove_folder
 
 CHUNK = 1 << 20
@@ -41,19 +41,19 @@ TEMP_PREFIX, TEMP_SUFFIX = ".holdfast-", ".tmp"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_ESCAPE = re.compile(r"%([0-7][0-9A-Fa-f])")
+_ESCAPE = Pattern(r"%([0-7][0-9A-Fa-f])")
 # What no reader shows, and some file systems do not store: the code points that may be ignored by default.
-_IGNORED = re.compile(
+_IGNORED = Pattern(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_SHORT = re.compile(r"[^.~]{1,6}~[0-9]{1,6}(?:\.[^.]{0,3})?")
-_SHORT_OF_OURS = re.compile(r"(?:git|holdfa|gi[0-9a-f]{4}|ho[0-9a-f]{4})~[0-9]+")
+_SHORT = Pattern(r"[^.~]{1,6}~[0-9]{1,6}(?:\.[^.]{0,3})?")
+_SHORT_OF_OURS = Pattern(r"(?:git|holdfa|gi[0-9a-f]{4}|ho[0-9a-f]{4})~[0-9]+")
 _NOT_FOLLOWED = frozenset({errno.ELOOP, errno.ENOTDIR})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One regular file; of the permissions only "executable" is kept: 0o644 or 0o755."""
 
@@ -71,7 +71,7 @@ class Content(NamedTuple):
     executable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """What stands at a path now: a regular file, with its full permission bits, its user and its group."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
@@ -97,8 +97,8 @@ class Bench:
             walls=self._world.walls,
         )
 
-    def job(self, started: AttemptStarted) -> Job:
-        """Lay out the attempt's directories and collect what it is given.
+    def job(self, started: AttemptStarted, place: Callable[[], Awaitable[None]]) -> Job:
+        """Lay out the attempt's directories and collect what it is given; `place` waits for a machine's.
 
         AttemptError if a value of the step reads what an artifact does not have.
         """
@@ -129,6 +129,7 @@ class Bench:
             told=frozenset(map(step.called, read_by(step))) if step.is_told else frozenset(),
             context=self._context(started),
             walls=world.walls,
+            place=place,
         )
 
     def _context(self, started: AttemptStarted) -> str:
@@ -216,9 +217,11 @@ class Bench:
         return content
 
     def _feedback(self, step_id: StepId) -> tuple[Feedback, ...]:
+        if not (fed := self._state.steps[step_id].fed):
+            return ()
         return tuple(
             Feedback(item.digest, item.guard, self._words(item), self._made(item))
-            for item in self._state.steps[step_id].fed
+            for item in fed
             if item.code not in UNANSWERED
         )
 
@@ -240,16 +243,18 @@ class Bench:
             return kept
         return replace(kept, handoff=self._world.store.get(started.handoff))
 
-    def clear(self, started: AttemptStarted, ending: Ending) -> None:
+    def clear(self, started: AttemptStarted, ending: Ending, made: Candidate | None) -> None:
         """Remove what is in the attempt's directories."""
         if tee := self._tees.pop(started.step, None):
             tee.close()
         outside = started.step not in self._world.inline
-        again = outside and isinstance(ending, AttemptAccepted) and ending.confined
+        gone = isinstance(ending, AttemptAccepted) and (
+            ending.confined or (made is not None and made.swept)
+        )
         copy = self._copies.pop(started.step, None)
         if copy is not None and self._state.plan.steps[started.step].workspace == "worktree":
             drop_worktree(self._world.root, self._world.home, copy.top)
-        self._rooms.leave((started.step, started.attempt), again=again)
+        self._rooms.leave((started.step, started.attempt), again=outside and gone)
 
     def close(self) -> None:
         """Remove the directories that wait for an attempt."""

@@ -88,6 +88,8 @@ class Briefs:
             if self._handoffs.are_any(self._state):
                 above = ancestors(self._state.graph, step.id)
                 told = self._handoffs.told_by(self._state, above)
+        if not told and not step.hypotheses:
+            return b""
         past = self._handoffs.past(self._state.run, above)
         return self._pages.page(self._state.plan, step, told, self._handoffs.said, past)
 

@@ -64,7 +64,7 @@ class Switchboard:
         self._purse: Purse | None = None
         self._has_purse: bool | None = None  # nobody knows before a model is asked
         self._seen: dict[str, Seen] = {}
-        self._settled = asyncio.Event()
+        self._settled: asyncio.Event | None = None  # while somebody waits for the next end
 
     def line(
         self, started: AttemptStarted, listen: Listener | None, rest: Callable[[], None]
@@ -131,11 +131,14 @@ class Switchboard:
 
     def settled(self) -> None:
         """A call ended: there may be room for another one."""
-        done, self._settled = self._settled, asyncio.Event()
-        done.set()
+        if self._settled is not None:
+            self._settled.set()
+            self._settled = None
 
     async def next_settled(self) -> None:
         """Until the next call ended."""
+        if self._settled is None:
+            self._settled = asyncio.Event()
         await self._settled.wait()
 
     async def record(self, event: RunEvent, *contents: bytes) -> None:

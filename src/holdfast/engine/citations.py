@@ -30,6 +30,7 @@ from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.expression import texts_in
 from holdfast.model.glob import PRIVATE
 from holdfast.model.handoff import Handoff, as_id, entry_id, is_question, renamed
+from holdfast.model.pattern import Pattern
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.model.sources import Meant, listed_in, read_source, written_ids
 from holdfast.model.text import cut, one_line
@@ -37,16 +38,16 @@ from holdfast.ports import Candidate, Store
 
 Above = Callable[[StepId], Iterable[StepId]]  # the steps that come before one
 Entries = dict[str, str]  # by id; of a question its words
-_ENTRY = re.compile("[ehu]-[0-9a-f]{12}", re.IGNORECASE)
-_SHORTENED = re.compile("[ehu]-[0-9a-f]{4,11}", re.IGNORECASE)
-_SHOWN = re.compile(
+_ENTRY = Pattern("[ehu]-[0-9a-f]{12}", re.IGNORECASE)
+_SHORTENED = Pattern("[ehu]-[0-9a-f]{4,11}", re.IGNORECASE)
+_SHOWN = Pattern(
     r"^- (.*?) \((?:open|testing)\)(?:, also put as .*)? (u-[0-9a-f]{12})$", re.MULTILINE
 )
 _QUESTIONS = ("resolves", "testing")  # what names questions and nothing else
 _LOOKED_UP = (*_QUESTIONS, "refers_to")  # what names nothing in the world
 _NEAREST = 3  # questions that a refusal names
 _WIDTH = 120  # columns of each
-_DIGEST = re.compile("(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
+_DIGEST = Pattern("(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
 _FILE = "file:"
 _FILES = frozenset({"file", "path"})  # what an artifact is called that lies in the project
 _OWN: dict[str, Callable[[str, str], tuple[str, str]]] = {

@@ -169,7 +169,8 @@ class Copy:
         for path in (*mine, *removed):
             self._check_place(path, root)
         paths = [inside(path) for path in mine]
-        read = read_contents(self.folder, paths, walls.artifact, moved_by("artifact"))
+        hint = moved_by("artifact", walls.artifact)
+        read = read_contents(self.folder, paths, walls.artifact, hint)
         files = tuple(File(*item) for item in read)
         if len(files) != len(mine):
             raise EditError("the files of the step changed while they were being read")

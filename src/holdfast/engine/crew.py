@@ -86,13 +86,14 @@ class Crew:
 
     def launch(self, started: AttemptStarted) -> None:
         """Begin an attempt whose start is stored."""
-        is_here = self._state.plan.steps[started.step].uses == GATHER
-        if (is_here or started.step in self._world.inline) and started.reguard is None:
+        step = self._state.plan.steps[started.step]
+        is_here = started.step in self._world.inline or step.uses == GATHER
+        if is_here and started.reguard is None:
             outcome = self._bench.at_once(started)
             if outcome is not None:
-                outcome = self._fit(started, outcome)
+                outcome = self._bench.contents.fit(step, outcome)
                 seen = self.observed.pop(started.step)
-                again = seen if self._state.plan.steps[started.step].inputs else None
+                again = seen if step.inputs else None
                 result = self._finisher.finish(started, outcome, again, self._world.clock())
                 self._ended(started, result, NOTHING)
                 return
@@ -159,7 +160,7 @@ class Crew:
             if outcome.ended == "asked":
                 outcome, approvals = self._people.asked(started, outcome)
             result = self._finisher.finish(started, outcome, seen, self._world.clock(), approvals)
-            self._bench.clear(started, result.ending)
+            self._bench.clear(started, result.ending, outcome.candidate)
             self._ended(started, result, more)
         except BaseException as error:  # noqa: BLE001 - as above
             self._fail(error)
@@ -193,10 +194,13 @@ class Crew:
     def _equipped(self, started: AttemptStarted) -> Job:
         """The job of an attempt, with a line to the models and a way to a place of this machine."""
         places, step_id = self._places, started.step
-        job = replace(self._bench.job(started), place=partial(places.take, step_id))
+        job = self._bench.job(started, partial(places.take, step_id))
         if self._world.models is None:
             return job
-        if self._state.plan.steps[step_id].has_judge:  # loaded while the step works
+        step = self._state.plan.steps[step_id]
+        if step.uses == "shell" and not step.has_judge:  # which nobody asks a model for
+            return job
+        if step.has_judge:  # loaded while the step works
             for model in asked_models(job.step):
                 self._board.is_ready(model.partition(":")[0])
         give_back = partial(places.give_back, step_id)

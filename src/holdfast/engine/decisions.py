@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
@@ -19,6 +18,7 @@ from holdfast.engine.unkept import Hidden, check_words
 from holdfast.errors import UsageError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest, Json, canonical
+from holdfast.model.fixed import frozen
 from holdfast.model.line import (
     ApprovalDecided,
     ApprovalRequested,
@@ -31,7 +31,7 @@ from holdfast.model.policy import Rule, ruling
 from holdfast.ports import Store
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Person:
     """Who decides: the user of this system, the names that it holds, and who holds any at all."""
 
@@ -84,7 +84,7 @@ class Begun(NamedTuple):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Policy:
     """A person's own rules, and the person in whose name they decide."""
 
@@ -306,6 +306,17 @@ class Decisions:
                 return Begun(run, here.attempts, here.effect, here.started_at)
             run = state.previous
         return Begun(wanted.run, 0, None, wanted.approval.at)
+
+    def asked_before(self, wanted: Wanted) -> Wanted | None:
+        """The first question of another run about the very effect that a step is held for."""
+        key = self.begun(wanted).key
+        for other in self.wanted():
+            if other.run == wanted.run:
+                return None
+            held = other.step == wanted.step and other.approval.request.gate == "effect"
+            if held and key is not None and self.begun(other).key == key:
+                return other
+        return None
 
     def document(self, approval: Approval) -> Mapping[str, Json]:
         """Everything that an approval covers; of a held step, which one it is."""

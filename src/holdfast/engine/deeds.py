@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from holdfast.core.effects import effect_name, made_none
 from holdfast.core.state import State, StepState
+from holdfast.engine.journals import start_of
 from holdfast.engine.opened import is_left, sharing
 from holdfast.engine.probe import Prober
 from holdfast.model.digest import Digest, digest_json
-from holdfast.model.event import AttemptStarted, EffectStarted, RunStarted
+from holdfast.model.event import AttemptStarted, EffectStarted
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Store
 
@@ -83,9 +84,8 @@ class Deeds:
         options, plan = self._state.options, self._state.plan.steps
         wanted = (*options.force_steps, *options.resample)
         once = [s for s in wanted if s in plan and plan[s].done_once]
-        first = next(iter(self._store.read(f"run:{self._state.run}")), None) if once else None
-        start = first.event if first is not None else None
-        if not isinstance(start, RunStarted) or start.engine != self._engine:
+        start = start_of(self._store, self._state.run) if once else None
+        if start is None or start.engine != self._engine:
             return {}
         return {s: frozenset(e.attempt for e in self._of(s) if e.is_left) for s in once}
 

@@ -29,6 +29,9 @@ class _Kind(NamedTuple):
     demands: Demands
 
 
+_FREE = _Kind(INLINE, False, ())
+
+
 class Desk:
     """The queue of one run; `place_of` tells where a step takes its place."""
 
@@ -46,7 +49,9 @@ class Desk:
         """Let a step wait for a place."""
         state = self._state
         place = self._place_of(step_id)
-        kind = _Kind(place, step_id in state.alone, state.demands.get(step_id, ()))
+        kind: _Kind = _FREE
+        if place != INLINE or state.alone or state.demands:
+            kind = _Kind(place, step_id in state.alone, state.demands.get(step_id, ()))
         heap = self._heaps.get(kind)
         if heap is None:
             heap = self._heaps[kind] = []

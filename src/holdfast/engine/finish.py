@@ -342,7 +342,10 @@ class Finisher:
         """What this run accepted of a step before it was sent back; it stands until something else does."""
         if not self._state.steps[step_id].stood:
             return []
-        rows = self._world.store.artifacts(run=self._state.run, step=step_id, status="accepted")
+        state = self._state
+        rows = self._world.store.artifacts(  # its line too: by that a step is found among very many
+            project=state.project, line=state.line, run=state.run, step=step_id, status="accepted"
+        )
         return list(rows)
 
     def _place(

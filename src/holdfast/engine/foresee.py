@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import cast
 
@@ -37,6 +37,7 @@ from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import (
     COPIES,
     Plan,
@@ -54,7 +55,7 @@ MOST_EVENTS = 20_000
 ENOUGH = 10  # attempts of a step that are looked at
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Foreseen:
     """The outlook of every step, the run it was compared with, and the digest of all of it.
 
@@ -70,7 +71,7 @@ class Foreseen:
     pages: Foreknown | None = None  # what steps would be told
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Earlier:
     """An earlier version of the plan: that of a run, and when that began."""
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import cast
 
 from holdfast.core.fold import fold
 from holdfast.core.state import State
 from holdfast.errors import IntegrityError
-from holdfast.model.digest import Digest, Json
+from holdfast.model.digest import Digest
 from holdfast.model.event import PlanExtended, RunEnded, RunStarted
-from holdfast.model.plan import Plan, RunId, plan_from_json
+from holdfast.model.plan import Plan, RunId, plan_from_bytes
 from holdfast.ports import Facts, RunRow, Store
 
 
@@ -31,6 +29,12 @@ def read_state(store: Facts, run: RunId) -> State | None:
     state = fold(read_plan(store, first.plan), events, lambda _: whole)
     state.plans = partial(read_plan, store)
     return state
+
+
+def start_of(store: Store, run: RunId) -> RunStarted | None:
+    """How a run began; None if its journal is gone."""
+    first = next(iter(store.read(f"run:{run}")), None)
+    return first.event if first is not None and isinstance(first.event, RunStarted) else None
 
 
 def runs_of(store: Store, project: str, line: str) -> list[RunRow]:
@@ -66,9 +70,8 @@ def overlapping(
     for row in reversed(runs_of(store, project, line)):
         yield row.run
         if row.run not in joined:
-            first = next(iter(store.read(f"run:{row.run}")), None)
-            start = first.event if first is not None else None
-            joined[row.run] = isinstance(start, RunStarted) and start.options.joined
+            start = start_of(store, row.run)
+            joined[row.run] = start is not None and start.options.joined
         if not joined[row.run]:
             return
 
@@ -82,5 +85,13 @@ def beside(store: Store, state: State) -> Iterator[State]:
 
 
 def read_plan(store: Facts, digest: Digest) -> Plan:
-    """A plan by its digest."""
-    return plan_from_json(cast("Mapping[str, Json]", json.loads(store.get(digest))))
+    """A plan by its digest. Runs of a line mostly share one, which is parsed once."""
+    content = store.get(digest)
+    found = next((plan for name, plan in _lately if name == digest), None)
+    if found is None:
+        found = plan_from_bytes(content)
+        _lately[:] = [(digest, found), *_lately[:1]]
+    return found
+
+
+_lately: list[tuple[Digest, Plan]] = []

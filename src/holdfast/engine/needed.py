@@ -129,7 +129,8 @@ def whole_of(store: Store, rows: Iterable[Artifact]) -> set[Digest]:
             except IntegrityError:
                 whole.discard(row.digest)
     lost = store.absent(digest for some in files.values() for digest in some)
-    return whole - {digest for digest, some in files.items() if not lost.isdisjoint(some)}
+    whole -= {digest for digest, some in files.items() if not lost.isdisjoint(some)}
+    return whole
 
 
 def _words(journal: str, event: Event) -> str:

@@ -13,13 +13,32 @@ from holdfast.ports import Store
 
 _NAMED = {  # key of a document -> what a person calls it; a key that is missing is its own name
     "plan": "the plan's steps and needs",
+    "uses": "who does it",
     "run": "its command",
     "shell": "its command",
     "with": "its values",
     "env": "the names of its environment",
-    "sent_back": "it was sent back",
+    "secrets": "the names of its secrets",
+    "effects": "what it touches",
+    "idempotent": "whether it may be repeated",
+    "workspace": "where it runs",
+    "approve": "when it asks",
+    "produces": "the paths it writes",
+    "sent_back": "how often it was sent back",
+    "attempts": "the attempts that were made",
+    "from": "who is asked",
     "artifact": "what was made",
+    "form": "what was made",
+    "items": "its items",
+    "fragment": "its items",
 }
+_HELD = {  # the same of a step that is held: it names what was tried
+    "run": "the run",
+    "attempt": "the attempt",
+    "key": "the effect",
+    "beside": "what other runs left open",
+}
+HELD_GATES = frozenset({"effect", "stuck"})
 _REST = "input_ref"  # covers everything else that decides the content: prompt, guards, tools
 _OTHERS = "what decides it (prompt, guards, tools)"
 
@@ -32,7 +51,12 @@ class Since(NamedTuple):
 
 
 def since(store: Store, book: Book, approval: Approval) -> Since | None:
-    """What differs from what was approved last at the same place; None if nothing ever was."""
+    """What differs from what was approved last at the same place; None if nothing ever was.
+
+    What a step is held for happened once: nothing of it can change.
+    """
+    if approval.request.gate in HELD_GATES:
+        return None
     try:
         mine = _document(store, approval)
         for other in reversed(_of_step(book, approval)):
@@ -86,7 +110,7 @@ def _names(before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[st
             yield lead.format(name) if "{}" in lead else f"{lead}{name}"
     for key in sorted({*before, *after} - {"files", "env_digests", "needs", _REST}):
         if before.get(key) != after.get(key):
-            yield _NAMED.get(key, key)
+            yield (_HELD if after.get("gate") in HELD_GATES else _NAMED).get(key, key)
 
 
 def _changed(before: Json, after: Json) -> list[str]:

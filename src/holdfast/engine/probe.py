@@ -112,7 +112,7 @@ class Prober:
         ref = digest_bytes(head + above)
         found = self._find(step, ref)
         if found is not None and not seen.unsure:  # under one config ref the others are the same
-            refs = Refs(ref, found.input_ref, found.own_ref)
+            refs = Refs(found.config_ref, found.input_ref, found.own_ref)
             probe = Probe(
                 step.id,
                 refs,
@@ -133,7 +133,7 @@ class Prober:
         def since(base: Artifact) -> tuple[Change, ...]:
             return self._changes(step, own, upstream, base, previous, moved)
 
-        stood, changes = self.compared(step, newest, previous, since)
+        stood, changes = self.compared(step, newest, previous, since) if newest else (None, ())
         base = stood or newest
         probe = Probe(
             step=step.id,
@@ -144,7 +144,7 @@ class Prober:
             stood=stood,
             changes=changes,
             unsure=seen.unsure,
-            previous=self.before(step.id, refs, previous),
+            previous="" if previous is None else self.before(step.id, refs, previous),
             gone=base is not None and not self._is_there(base),
             undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
             contested=self._contests.of(found or same or newest),
@@ -163,7 +163,7 @@ class Prober:
         found = self._find(step, ref)
         if found is None:
             return None
-        refs = Refs(ref, found.input_ref, found.own_ref)
+        refs = Refs(found.config_ref, found.input_ref, found.own_ref)
         doubts = self._contests.of(found)
         gone = not self._is_there(found)
         probe = Probe(step.id, refs, found=found, newest=found, gone=gone, contested=doubts)
@@ -181,8 +181,7 @@ class Prober:
         What stands is asked for in few questions. What was there once is taken to stay.
         """
         if self._whole is None:
-            newest = self._store.newest_of_all(self._project, self._line).values()
-            self._whole = whole_of(self._store, newest)
+            self._whole = whole_of(self._store, self._newest_of_all().values())
         if artifact.digest not in self._whole:
             self._whole |= whole_of(self._store, [artifact])
         return artifact.digest in self._whole
@@ -236,9 +235,12 @@ class Prober:
         """The newest accepted artifact; of all steps in one query while nobody else adds any."""
         if not self.alone:
             return self._store.newest(self._project, self._line, step)
+        return self._newest_of_all().get(step)
+
+    def _newest_of_all(self) -> Mapping[StepId, Artifact]:
         if self._newest is None:
             self._newest = self._store.newest_of_all(self._project, self._line)
-        return self._newest.get(step)
+        return self._newest
 
     def _find(self, step: Step, ref: Digest, *, content: bool = False) -> Artifact | None:
         found = self._own(step, ref, content=content)

@@ -7,7 +7,7 @@ which way was taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from holdfast.core.fold import fold
@@ -36,12 +36,13 @@ from holdfast.model.event import (
     RunStarted,
     StepsReused,
 )
+from holdfast.model.fixed import frozen
 from holdfast.model.line import RunOpened
 from holdfast.model.plan import Plan, RunId, plan_digest
 from holdfast.ports import Append, Batch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repeated:
     """A run that came to nothing but reuse, as its journal tells it."""
 

@@ -25,7 +25,7 @@ from holdfast.core.replan import (
 from holdfast.core.state import State
 from holdfast.engine.came import Queued
 from holdfast.engine.handoffs import Handoffs, Read
-from holdfast.engine.journals import has_ended, is_complete, read_state, runs_of
+from holdfast.engine.journals import has_ended, is_complete, read_state, runs_of, start_of
 from holdfast.engine.ledgers import ledger_up_to
 from holdfast.engine.lines import Line, tell_line
 from holdfast.engine.result import Told
@@ -370,11 +370,11 @@ def answers_by(
     begins with them again comes to the same. `taken_by` is who let it take the place of the previous one.
     """
     found: list[ReplanAnswered] = []
-    digest = plan_digest(plan)
+    digest = Digest("")
     answers: list[ReplanAnswered] | None = None
     for state in _left_open(store, previous):
         if answers is None:
-            answers = answers_on(store, state.project, state.line)
+            digest, answers = plan_digest(plan), answers_on(store, state.project, state.line)
         names = cast("ReplanWanted", state.replan).triggers
         if state.run == previous and taken_by is not None:
             if state.base != digest:
@@ -395,17 +395,20 @@ def _left_open(store: Store, previous: RunId) -> Iterator[State]:
     run: RunId | None = previous
     answered_runs: set[RunId] = set()
     for _ in range(_MOST_LEFT):
-        state = None if run is None or is_complete(store, run) else read_state(store, run)
-        if state is None:  # nothing spoke against one that came to its end
+        start = None if run is None or is_complete(store, run) else start_of(store, run)
+        if start is None:  # nothing spoke against one that came to its end
             return
-        if state.replan is not None and not state.replanned and run not in answered_runs:
+        was_doubted = any(store.told([f"run:{start.run}"], {ReplanWanted}))
+        state = read_state(store, start.run) if was_doubted else None
+        is_open = state is not None and state.replan is not None and not state.replanned
+        if state is not None and is_open and run not in answered_runs:
             yield state
         if run == previous:
-            said = answers_on(store, state.project, state.line)
+            said = answers_on(store, start.project, start.line)
             answered_runs = {one.run for one in said}
             if not any(one.choice == PREPARED for one in said):
                 return
-        run = state.previous
+        run = start.previous
 
 
 def _is_new(store: Store, state: State, answers: Sequence[ReplanAnswered], plan: Plan) -> bool:

@@ -31,6 +31,7 @@ class Rooms:
         self._free: list[str] = []
         self._taken: dict[Hashable, tuple[str, int]] = {}
         self._stamps: dict[str, tuple[int, int]] = {}
+        self._places: dict[str, tuple[str, ...]] = {}
 
     def take(self, attempt: Hashable) -> str:
         """A room for an attempt, with nothing in it from before."""
@@ -68,7 +69,7 @@ class Rooms:
         A directory whose stamp is older than the attempt and still the same needs no look.
         """
         try:
-            for place in _places(room):
+            for place in self._lasting(room):
                 found = os.lstat(place)
                 if found.st_mode != _PRIVATE:
                     return False
@@ -81,14 +82,17 @@ class Rooms:
             return False
         return True
 
+    def _lasting(self, room: str) -> tuple[str, ...]:
+        """The room and the directories that it always has."""
+        found = self._places.get(room)
+        if found is None:
+            found = self._places[room] = (room, *(f"{room}/{name}" for name in _LASTING))
+        return found
+
     def _remove(self, room: str) -> None:
-        for place in _places(room):
+        for place in self._places.pop(room, ()):
             self._stamps.pop(place, None)
         discard_folder(room)
-
-
-def _places(room: str) -> list[str]:
-    return [room, *(f"{room}/{name}" for name in _LASTING)]
 
 
 def _empty(folder: str, but: Collection[str]) -> None:

@@ -275,21 +275,29 @@ def supersede(world: World, project: str, line: str, but: RunId | None = None) -
     """End earlier runs of the line that nobody drives any more, `but` one; gives the latest run."""
     latest = None
     for row in runs_of(world.store, project, line):
-        latest = row.run
-        if row.run == but:
-            continue
-        while not has_ended(world.store, row.run):
-            holders = world.store.holders(project, line)
-            if row.run in {holder.run for holder in holders}:
-                break
-            try:
-                end_run(world, row.run)
-            except FencedError:  # another engine that joins does the same: look again
-                if world.owner.engine not in {holder.owner.engine for holder in holders}:
-                    raise  # this one was taken for dead meanwhile
-        else:
-            _tidy(world, row.run)
+        if row.run == but or _close(world, project, line, row.run):
+            latest = row.run
     return latest
+
+
+def _close(world: World, project: str, line: str, run: RunId) -> bool:
+    """End a run if nobody drives it; False if another engine ended it meanwhile and it was collected."""
+    store = world.store
+    while not has_ended(store, run):
+        holders = store.holders(project, line)
+        if run in {holder.run for holder in holders}:
+            return True
+        try:
+            end_run(world, run)
+        except FencedError:  # another engine that joins does the same: look again
+            if world.owner.engine not in {holder.owner.engine for holder in holders}:
+                raise  # this one was taken for dead meanwhile
+        except IntegrityError:
+            if store.last(f"run:{run}"):
+                raise
+            return False
+    _tidy(world, run)
+    return True
 
 
 def _tidy(world: World, run: RunId) -> None:

@@ -66,7 +66,8 @@ class Scribe:
 
     def append(self, event: RunEvent, at: int | None = None) -> None:
         """Fold an event and queue it for the next commit."""
-        self._close_reused()
+        if self.pending.reused:
+            self._close_reused()
         recorded = Recorded(self._state.seq + 1, self._world.clock() if at is None else at, event)
         apply(self._state, recorded)
         self.pending.events.append(recorded)

@@ -20,7 +20,7 @@ MOST_KEPT = 16 * 2**20  # of an attempt that was broken off
 
 def tee_path(scratch: str, run: RunId, step: StepId, attempt: int) -> str:
     """Where the output of a running attempt is."""
-    return os.path.join(scratch, run, f"{step}.{attempt}.out")
+    return f"{scratch}/{run}/{step}.{attempt}.out"
 
 
 def said_so_far(scratch: str, run: RunId, step: StepId, attempt: int) -> bytes:

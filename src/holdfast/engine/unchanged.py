@@ -28,6 +28,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import islice
 from operator import attrgetter
 from stat import S_ISLNK
 from typing import NamedTuple
@@ -51,7 +52,7 @@ from holdfast.process.room import shell_words
 Tools = Mapping[tuple[str, ...], str | None]  # the digest of what each tool said of its version
 
 _FOLDER = "unchanged"
-_FORM = 1
+_FORM = 2
 _STANDS = frozenset({"unchanged", "amended", "accepted_by_person"})
 
 
@@ -203,17 +204,23 @@ def _content_of(plan: Plan) -> Digest:
     try:
         parts = tuple(dict(getattr(plan, key)) for key in PARTS)
         total.update(marshal.dumps((head, parts), _PLAIN))
-        for step in plan.steps.values():
-            needs = tuple(map(_need_parts, step.needs))
-            others = repr((step.inputs, step.guards)) if step.inputs or step.guards else ""
-            if step.template is not None:
-                others += repr(step.template)
-            total.update(marshal.dumps((_step_parts(step), needs, others), _PLAIN))  # type: ignore[arg-type]  # refuses what it cannot
+        steps = iter(plan.steps.values())
+        while some := [_plain(step) for step in islice(steps, _AT_ONCE)]:
+            total.update(marshal.dumps(some, _PLAIN))  # refuses what it cannot
     except ValueError:  # a value of a class of its own
         return plan_digest(plan)
     return Digest(total.hexdigest())
 
 
+def _plain(step: Step) -> tuple[tuple[Json, ...], list[tuple[Json, ...]], str]:
+    """All that a step says, in values that can be written as they are."""
+    others = repr((step.inputs, step.guards)) if step.inputs or step.guards else ""
+    if step.template is not None:
+        others += repr(step.template)
+    return _step_parts(step), [*map(_need_parts, step.needs)], others
+
+
+_AT_ONCE = 1000  # steps
 _PLAIN = 0  # the form of `marshal` in which equal values have equal bytes
 _OTHERS = {"needs", "inputs", "guards", "template"}
 _need_parts: Callable[[Need], tuple[Json, ...]] = attrgetter(*(item.name for item in fields(Need)))
@@ -250,22 +257,30 @@ def _sources(world: World, plan: Plan) -> Digest:
 
 def _functions(world: World, plan: Plan) -> Digest:
     """Digest of the functions of this process, and of which step has which; they never change."""
-    numbers: dict[int, int] = {}
+    numbers: dict[object, int] = {}
     parts: list[Mapping[str, Json]] = []
     which = array("Q")
-    for step in plan.steps.values() if world.inline else ():
-        if step.id in world.inline:
-            part = world.executor.identity(step, world.root)
-            number = numbers.setdefault(id(part), len(parts))
-            if number == len(parts):
-                parts.append(part)
-            which.append(number)
+    functions = world.inline
+    for step in plan.steps.values() if functions else ():
+        if step.id not in functions:
+            continue
+        key = step.id if _is_judged(step) else id(functions[step.id])
+        if key not in numbers:
+            numbers[key] = len(parts)
+            parts.append(world.executor.identity(step, world.root))
+        which.append(numbers[key])
     return _assigned(plan, parts, which)
 
 
 def _assigned(plan: Plan, parts: Sequence[Mapping[str, Json]], which: array[int]) -> Digest:
     """Digest of parts and of the steps they belong to, which may stand in any order in a plan."""
-    return digest_bytes(canonical([list(plan.steps), *parts]) + which.tobytes())
+    names = "\n".join(plan.steps) if which else ""
+    return digest_bytes(names.encode() + b"\0" + canonical(parts) + which.tobytes())
+
+
+def _is_judged(step: Step) -> bool:
+    """Whether its identity is also that of its guards."""
+    return bool(step.guards or step.outputs) or step.schema is not None
 
 
 def _identified(step: Step) -> Iterator[tuple[object, Step]]:
@@ -278,7 +293,7 @@ def _identified(step: Step) -> Iterator[tuple[object, Step]]:
     elif step.uses != "shell":
         yield step.id, step
         return
-    if step.guards or step.outputs or step.schema is not None:
+    if _is_judged(step):
         guards, schema = step.guards, step.schema
         asked = Step(step.id, guards=guards, schema=schema, outputs=step.outputs)
         yield repr((guards, schema, step.outputs)), asked

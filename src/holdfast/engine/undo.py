@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdfast.edits.change import FileChange
 from holdfast.engine.hold import Hold
@@ -23,6 +23,7 @@ from holdfast.model.artifact import Artifact, Entry, tree_entries
 from holdfast.model.changeset import Change, changes_in
 from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, AttemptStarted, Event
+from holdfast.model.fixed import frozen
 from holdfast.model.glob import parents
 from holdfast.model.line import StepUndone
 from holdfast.model.plan import RunId, Step, StepId
@@ -33,7 +34,7 @@ BESIDE = "what it changed beside its outputs stays as it is"
 NO_FILES = "it writes no files; only its artifact is withdrawn"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Undoing:
     """One step as it will be undone.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
 class World:
     """Everything outside.
 
-    `home` is a directory of Holdfast's own; `inline` names steps that are functions of this process;
+    `home` is a directory of Holdfast's own; `inline` are the functions of this process that steps are;
     `gone` tells whether another engine's process has ended; `lock` gives the lock of a line (project,
     name) that a process keeps while it holds it alone, None where there is no such thing. `clock` is the
     time of day, which people set; `monotonic` only ever grows. Without `writer` changes are written by a
@@ -59,7 +59,7 @@ class World:
     writer: Callable[[], Writer] | None = None
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    inline: Collection[StepId] = frozenset()
+    inline: Mapping[StepId, object] = field(default_factory=dict)
     terms: Terms | None = None  # on which tools are asked for their versions
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     parallel: int = 1  # attempts that work on this machine at once
@@ -81,7 +81,7 @@ class World:
     @property
     def scratch(self) -> str:
         """Where attempts have their private directories."""
-        return os.path.join(self.home, "scratch")
+        return f"{self.home}/scratch"
 
     def journal(self, run: RunId) -> str:
         """Where sets of files on their way into the project are written down, for one run."""

@@ -249,8 +249,6 @@ def _too_large(candidate: Candidate, walls: Walls) -> Outcome | None:
         size += sum(len(file.content) for file in candidate.files)
     if size <= walls.artifact:
         return None
-    most = size_of(walls.artifact)
-    words = (
-        f"the artifact has {size:,} bytes, and {most} are the most\nhint: {moved_by('artifact')}"
-    )
+    most, hint = size_of(walls.artifact), moved_by("artifact", walls.artifact)
+    words = f"the artifact has {size:,} bytes, and {most} are the most\nhint: {hint}"
     return Outcome("failed", "command_failed", feedback=words, log=candidate.log)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from holdfast.formats.nodes import Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, Spot
@@ -21,12 +20,13 @@ from holdfast.model.expression import (
     rendered,
     write,
 )
+from holdfast.model.fixed import frozen
 from holdfast.model.walls import moved_by, size_of
 
 _LONGEST_NAME = 255  # bytes; what cannot be in a name is written as three
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Text:
     """A text that is read, and how to find a piece of it: (begin of expression, start, length)."""
 
@@ -141,7 +141,8 @@ def _count_characters(text: _Text, value: Json) -> None:
     most = reading.walls.plan_size
     if reading.expanded > most:
         message = f"params fill the plan with more than {size_of(most)}"
-        raise reading.problems.fatal("P011", text.spot(0, 0, 1), message, moved_by("plan_size"))
+        hint = moved_by("plan_size", most)
+        raise reading.problems.fatal("P011", text.spot(0, 0, 1), message, hint)
 
 
 def _param(text: _Text, part: Reference) -> Json:

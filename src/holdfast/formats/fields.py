@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from holdfast.formats.problems import Problems, quoted
 from holdfast.formats.reading import Use
 from holdfast.model.digest import Json
+from holdfast.model.fixed import frozen
 
 # Any of these may bring fields that `properties` does not name.
 _OPEN = frozenset(
@@ -26,7 +26,7 @@ _OPEN = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Promise:
     """What a step says about its artifact: keys it must have, a schema, the file of that schema."""
 

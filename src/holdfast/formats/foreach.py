@@ -203,7 +203,7 @@ def _check_count(reading: Reading, count: int) -> None:
     most = reading.walls.plan_items
     if count > most:
         message = f"the lists of the plan have {count:,} items so far, and {most:,} are the most"
-        raise PlanError((Problem(message, hint=moved_by("plan_items"), code="P011"),))
+        raise PlanError((Problem(message, hint=moved_by("plan_items", most), code="P011"),))
 
 
 def _values(reading: Reading, base: Step, listed: Listed, find: Find | None) -> Json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as Table
-from dataclasses import dataclass
 
 from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, quoted
@@ -13,6 +12,7 @@ from holdfast.formats.records import Key, record
 from holdfast.formats.shapes import LINE, Shape, as_is, list_of
 from holdfast.model.digest import Json
 from holdfast.model.expression import literal
+from holdfast.model.fixed import frozen
 
 ANYTHING = Key(Shape(as_is, {}))  # read later, or only kept
 _PROSE = frozenset({"description", "goal", "contract", "constraints", "specification"})
@@ -104,7 +104,7 @@ def text_of(node: object) -> str:
 Said = Json | Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Translated:
     """A foreign file in words of a plan file, and what it was in its own."""
 

@@ -6,7 +6,6 @@ key without a shape is reserved: it belongs to the grammar, and this version ref
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from holdfast.formats.agentfile import contract_schema
@@ -47,6 +46,7 @@ from holdfast.formats.shapes import (
 )
 from holdfast.formats.soundness import check_value
 from holdfast.model.digest import Json
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import CLI_AGENT, OF_MACHINES, PLAN_SCHEMA, PRIORITIES, Limits
 from holdfast.model.size import SIZE, bytes_of
 
@@ -85,7 +85,7 @@ def _tool_versions(reading: Reading, key: str, node: Node) -> dict[str, tuple[st
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelChoice:
     """A model and how to sample it."""
 

@@ -27,6 +27,7 @@ from holdfast.formats.reading import Reading
 from holdfast.formats.records import Key
 from holdfast.formats.shapes import LINE, LINES, TEXT, whole, word
 from holdfast.formats.wiring import Wired, check_wiring
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import (
     AGENT,
     PRIORITIES,
@@ -99,7 +100,7 @@ class _At:
     edges: dict[str, list[_Edge]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Edge:
     node: Mapping
     type: NeedType

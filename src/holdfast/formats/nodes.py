@@ -16,13 +16,14 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple, NoReturn, Protocol, cast
 
 import yaml
 
 from holdfast.errors import PlanError
 from holdfast.formats.problems import NOWHERE, Place, Problems, quoted
+from holdfast.model.fixed import frozen
+from holdfast.model.pattern import Pattern
 from holdfast.model.walls import WALLS, Walls, moved_by, size_of
 
 Plain = None | bool | int | float | str
@@ -51,7 +52,7 @@ class Mapping(NamedTuple):
 Node = Scalar | Listing | Mapping
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """What a file may cost: the walls that a person can move, and what follows from no wish."""
 
@@ -78,21 +79,19 @@ _WORDS: dict[str, Plain] = {
     "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
 _NUMERIC = frozenset("+-.0123456789")
-_INT = re.compile(r"[-+]?[0-9]+\Z")
-_BASED = re.compile(r"0(?:o[0-7]+|x[0-9a-fA-F]+)\Z")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
-_ENDLESS = re.compile(r"[-+]?(?:\.(?:inf|Inf|INF|nan|NaN|NAN)|Infinity|NaN)\Z")
+_INT = Pattern(r"[-+]?[0-9]+\Z")
+_BASED = Pattern(r"0(?:o[0-7]+|x[0-9a-fA-F]+)\Z")
+_FLOAT = Pattern(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_ENDLESS = Pattern(r"[-+]?(?:\.(?:inf|Inf|INF|nan|NaN|NAN)|Infinity|NaN)\Z")
 _MAYBE_ENDLESS = frozenset({"NaN", "Infinity"})
 
-FORBIDDEN = re.compile(
+FORBIDDEN = Pattern(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
 )
-FORBIDDEN_VALUE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+FORBIDDEN_VALUE = Pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 # The parser itself refuses other control characters, but takes these for line breaks.
 _BREAKS = ("\u0085".encode(), "\u2028".encode(), "\u2029".encode())
-_PAIR = re.compile(
-    r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
-)
+_PAIR = Pattern(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _SURROGATE = b"\xed\xa0"
 _MARK = b"\xef\xbb\xbf"  # of the byte order
 _CHECK_EVERY = 2047
@@ -209,7 +208,7 @@ def too_large(problems: Problems, most: int, found: int = 0) -> PlanError:
     """A file of more bytes than a plan may have; `found` is how many it has, if that is known."""
     has = f"has {found:,} bytes and " if found else ""
     message = f"the file {has}is larger than {size_of(most)}"
-    return problems.fatal("P011", NOWHERE, message, moved_by("plan_size"))
+    return problems.fatal("P011", NOWHERE, message, moved_by("plan_size", most))
 
 
 def _refuse_character(text: str, problems: Problems) -> None:
@@ -421,7 +420,7 @@ class _Reader:
         self.aliases += 1
         if self.aliases > self.bounds.aliases:
             message = f"there are more than {self.bounds.aliases:,} aliases"
-            raise self.fail("P018", event, message, moved_by("plan_aliases"))
+            raise self.fail("P018", event, message, moved_by("plan_aliases", self.bounds.aliases))
         self.count += kept.weight
         if self.count > self.bounds.expanded:
             message = f"the aliases expand to more than {self.bounds.expanded:,} values"
@@ -455,7 +454,8 @@ class _Reader:
             self.entries += 1
             if self.entries > self.bounds.entries:
                 message = f"there are more than {self.bounds.entries:,} steps"
-                raise self.problems.fatal("P011", node, message, moved_by("plan_steps"))
+                hint = moved_by("plan_steps", self.bounds.entries)
+                raise self.problems.fatal("P011", node, message, hint)
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
             hint = "put it in quotes" if isinstance(node, Scalar) else ""
             self.problems.add("P022", node, "a key must be text", hint)
@@ -468,7 +468,7 @@ class _Reader:
 
     def too_deep(self, event: ParserEvent) -> PlanError:
         message = f"the nesting is deeper than {self.bounds.depth}"
-        return self.fail("P019", event, message, moved_by("plan_depth"))
+        return self.fail("P019", event, message, moved_by("plan_depth", self.bounds.depth))
 
     def check_time(self, event: ParserEvent) -> None:
         allowed = self.bounds.seconds + self.entries * self.bounds.seconds_per_entry

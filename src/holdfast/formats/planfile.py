@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as Table
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -31,6 +31,7 @@ from holdfast.formats.subplans import DEEPEST, inlined
 from holdfast.formats.wiring import Wired, check_wiring, wired_of
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import STEP_ID, Limits, Plan, Step, StepId
 from holdfast.model.walls import WALLS, Walls, moved_by
 
@@ -38,7 +39,7 @@ MOST_NAMED = 6  # files of a circle
 _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What a load is asked for: another name of the line, values of params.
 
@@ -64,7 +65,7 @@ class Asked:
     walls: Walls = WALLS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loaded:
     """A plan and where it came from; `root` is the directory of the file: the project.
 
@@ -262,8 +263,9 @@ def _other(
     taken_over.append(plan)
     asked.taken[0] += len(plan.steps)
     if asked.taken[0] > asked.walls.plan_steps:
-        message = f"all plans have more than {asked.walls.plan_steps:,} steps"
-        raise problems.fatal("P096", NOWHERE, message, moved_by("plan_steps"))
+        most = asked.walls.plan_steps
+        message = f"all plans have more than {most:,} steps"
+        raise problems.fatal("P096", NOWHERE, message, moved_by("plan_steps", most))
     if foreign or plan.contracts or plan.voices:
         message = "its agents would hold for its own steps alone"
         raise problems.fatal("P095", NOWHERE, message, "say 'agents' in the outer plan")
@@ -277,7 +279,7 @@ def _counted(reading: Reading, steps: dict[StepId, Step]) -> dict[StepId, Step]:
     most = reading.walls.plan_steps
     if len(steps) > most:
         message = f"the plan has {len(steps):,} steps, and {most:,} are the most"
-        raise reading.problems.fatal("P011", NOWHERE, message, moved_by("plan_steps"))
+        raise reading.problems.fatal("P011", NOWHERE, message, moved_by("plan_steps", most))
     return steps
 
 

@@ -12,6 +12,7 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, Problems, Spot, quoted
 from holdfast.model.digest import Json
 from holdfast.model.expression import Reference
+from holdfast.model.fixed import frozen
 from holdfast.model.provider import Known
 from holdfast.model.walls import WALLS, Walls
 from holdfast.ports import Flaw
@@ -25,7 +26,7 @@ Check = Callable[[str, Json], Flaw | None]
 Named = Callable[[str], Known]  # project directory -> whom it can ask
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Param:
     """A declared param: what was given for it, and what it stands for; nothing if that is wrong."""
 

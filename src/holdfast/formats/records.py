@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as Table
-from dataclasses import dataclass
 
 from holdfast.formats.nodes import Mapping, Node
 from holdfast.formats.problems import quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.shapes import Shape
 from holdfast.model.digest import Json
+from holdfast.model.fixed import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """A key: its shape, nothing if it is reserved; the field it fills if of another name; its meaning."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
@@ -13,22 +12,24 @@ from holdfast.formats.problems import Placed, folded, quoted
 from holdfast.formats.reading import Reading
 from holdfast.model.digest import Json
 from holdfast.model.expression import parse
+from holdfast.model.fixed import frozen
 from holdfast.model.glob import PRIVATE, components
+from holdfast.model.pattern import Pattern
 
 T_co = TypeVar("T_co", covariant=True)
 
 EXPRESSION = "${{"
-_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])\Z")
+_DURATION = Pattern(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])\Z")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_SPLIT_SPECIAL = re.compile(r"['\"\\]")
+_SPLIT_SPECIAL = Pattern(r"['\"\\]")
 _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>&1", "2>"})
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
-_EASY_PATH = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*\Z", re.ASCII)
+_NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
+_EASY_PATH = Pattern(r"\w[\w.-]*(?:/\w[\w.-]*)*\Z", re.ASCII)
 _LONGEST_NAME = 255
 _MOST = 1_000_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape(Generic[T_co]):
     """How a value is read, and its JSON Schema; `read` gives None after it reported a problem."""
 

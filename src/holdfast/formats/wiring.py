@@ -13,6 +13,7 @@ from holdfast.formats.fields import Promise, check_fields
 from holdfast.formats.nodes import Scalar
 from holdfast.formats.problems import NOWHERE, Placed, Problems, quoted
 from holdfast.formats.reading import Use
+from holdfast.model.fixed import frozen
 from holdfast.model.glob import COMPILED, Paths, parents
 from holdfast.model.plan import OF_MACHINES, Need, Step
 
@@ -285,7 +286,7 @@ def _bits(number: int) -> Iterator[int]:
         number ^= low
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Question:
     """`step` must come after each of `others`; if not, `code` says what is wrong."""
 

@@ -100,7 +100,8 @@ def collect(folder: str, produces: Sequence[str], walls: Walls = WALLS) -> Candi
     """
     try:
         paths = [os.path.normpath(path) for path in produces]
-        found = tree.read_contents(folder, paths, walls.artifact, moved_by("artifact"))
+        hint = moved_by("artifact", walls.artifact)
+        found = tree.read_contents(folder, paths, walls.artifact, hint)
     except EditError as error:
         raise AttemptError(str(error), reason="guard_rejected") from error
     missing = [path for path in produces if not _is_made(path, found)]
@@ -120,6 +121,8 @@ def fragments(room: str) -> tuple[File, ...]:
     Whether they are fragments of a plan is for the engine to see. Anything but a file is a rejection.
     """
     try:
+        if not os.listdir(f"{room}/{ADD}"):  # wherever a link there leads
+            return ()
         with (
             tree.opened(tree.open_root(room)) as top,
             tree.opened(tree.open_directory(top, (ADD,))) as here,

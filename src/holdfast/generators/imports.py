@@ -19,11 +19,11 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import outside_fault
 from holdfast.model.digest import Json
+from holdfast.model.fixed import frozen
 
 # A file younger than this could change once more without its time stamp telling.
 SETTLED_NS = 100_000_000
@@ -33,7 +33,7 @@ _UNTOLD_CALLS = frozenset({"spec_from_file_location", "run_path", "run_module"})
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Wanted:
     """One import as written. `names` are those of a `from` import, `*` among them perhaps."""
 
@@ -43,7 +43,7 @@ class _Wanted:
     expected: bool = True  # false where the code is prepared for its absence
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Source:
     """What one file says: its digest, what it imports, what it does not say."""
 
@@ -53,7 +53,7 @@ class _Source:
     untold: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Found:
     """Where a dotted name ends in the project: files on the way, and the last place."""
 

@@ -29,7 +29,7 @@ from holdfast.process.room import (
     put_given,
     tail,
 )
-from holdfast.process.run import Child, Sandbox, probe, probe_whole
+from holdfast.process.run import Child, Sandbox, probe, probe_whole, without_gone
 from holdfast.process.terms import Terms
 from holdfast.process.tree import MARK
 
@@ -155,7 +155,7 @@ class Pool:
             said = await _exchange(idle.pop(), request, idle)
         if said.get("state") not in _CALLED:
             await self._drop_left()
-            said = await _exchange(_start(call, wanted), request, idle)
+            said = await _asked_afresh(call, wanted, request, idle)
         return said if said.get("state") in _ANSWERED else None
 
     async def _drop_left(self) -> None:
@@ -260,6 +260,18 @@ def _start(call: Call, wanted: Sandbox | None) -> Child:
     return Child.start(argv, call.root, env, call.mark, wanted=wanted)
 
 
+async def _asked_afresh(
+    call: Call, wanted: Sandbox | None, request: bytes, idle: list[Child]
+) -> Mapping[str, Json]:
+    """The answer of a fresh process; of another one if the sandbox of the first could not be made."""
+    while True:
+        process = _start(call, wanted)
+        said = await _exchange(process, request, idle)
+        wanted = None if process.was_begun or wanted is None else without_gone(wanted)
+        if wanted is None:
+            return said
+
+
 async def _exchange(process: Child, request: bytes, idle: list[Child]) -> Mapping[str, Json]:
     """The last answer to a call, empty if there was none.
 
@@ -313,7 +325,8 @@ def _request(call: Call, folder: str) -> bytes:
 def _content(folder: str, walls: Walls) -> bytes:
     """The answer of a call; EditError if it is no file, or too large: the function may have put it there."""
     room, name = os.path.split(folder)
-    found = tree.read_contents(room, [f"{name}/result"], walls.artifact, moved_by("artifact"))
+    hint = moved_by("artifact", walls.artifact)
+    found = tree.read_contents(room, [f"{name}/result"], walls.artifact, hint)
     if not found:
         raise EditError("there is none")
     return found[0].content

@@ -68,13 +68,21 @@ class ShellGenerator:
             raise AttemptError(str(error), reason="command_failed", log=log.content()) from error
         both = log.content()
         _check(completed, job, both)
-        if not step.produces:
-            candidate = Candidate("bytes", completed.stdout, log=completed.stderr[-job.walls.log :])
-        else:
-            candidate = collected(job, both)
+        made = collected(job, both) if step.produces else None
         added, told = _added(job, both)
         confined = completed.confined and (terms is None or completed.sandboxed)
-        return replace(candidate, confined=confined, fragments=added, handoff=told)
+        swept = completed.confined
+        if made is not None:
+            return replace(made, confined=confined, fragments=added, handoff=told, swept=swept)
+        return Candidate(
+            "bytes",
+            completed.stdout,
+            log=completed.stderr[-job.walls.log :],
+            confined=confined,
+            fragments=added,
+            handoff=told,
+            swept=swept,
+        )
 
     async def close(self) -> None:
         """End what is kept between attempts."""
@@ -149,8 +157,9 @@ def _check(completed: Completed, job: Job, log: bytes) -> None:
         case "timed_out":
             what, reason = f"'{name}' did not end within {step.timeout} s", "timed_out"
         case "overflow":
-            most = size_of(job.walls.artifact)
-            what = f"'{name}' wrote more than {most} to stdout; {moved_by('artifact')}"
+            most = job.walls.artifact
+            hint = moved_by("artifact", most)
+            what = f"'{name}' wrote more than {size_of(most)} to stdout; {hint}"
             reason = "lost" if step.done_once else reason
         case "not_found":
             where = "" if "/" in name else " on PATH"

@@ -38,6 +38,7 @@ def run_start(desk: Desk, previews: Previews, given: Given) -> Answer:
     file = _file(desk, shown)
     options = ["--detach", f"--preview={digest}", *_most(given)]
     options += ["--yes"] if given.flag("replace_waiting") else []
+    options += [f"--key={key}"] if (key := given.maybe("key")) is not None else []
     options += [f"--select={name}" for name in select]
     try:
         return _begun(desk, Asked(["run"], options, file=file))
@@ -78,8 +79,10 @@ def _begun(desk: Desk, asked: Asked) -> Answer:
     if code or not isinstance(run, str):
         lines = said_words(said) or [f"it ended with exit code {code}"]
         return Answer(lines, {"exit_code": code}, [Next("run_status", {})], is_error=True)
-    lines = [*said.beside, f"{short(run)} runs in process {told.get('pid')}"]
-    data: dict[str, Json] = {"run_id": run, "pid": told.get("pid"), "log": told.get("log")}
+    pid = told.get("pid")
+    now = "was begun under this key and has ended" if pid is None else f"runs in process {pid}"
+    lines = [*said.beside, f"{short(run)} {now}"]
+    data: dict[str, Json] = {"run_id": run, "pid": pid, "log": told.get("log")}
     return Answer(lines, data, [Next("run_status", {"run_id": run, "wait_s": WAIT})])
 
 

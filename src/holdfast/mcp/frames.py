@@ -55,7 +55,8 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault of ours
 
 def too_long(most: int) -> Refused:
     """What is said of a frame that is not read to its end."""
-    return Refused(INVALID_REQUEST, f"a frame has at most {most:,} bytes; {moved_by('frame')}")
+    hint = moved_by("frame", most)
+    return Refused(INVALID_REQUEST, f"a frame has at most {most:,} bytes; {hint}")
 
 
 def read_frame(frame: bytes, most: int = WALLS.frame) -> Message:

@@ -94,6 +94,10 @@ OFFERS = (
             replace_waiting=described(
                 "Take the place of a run that waits for a person.", type="boolean"
             ),
+            key=described(
+                "Begin at most one run under this key: said again, it gives that run, or goes on with it.",
+                **TEXT,
+            ),
         ),
         run_start,
         acts=True,

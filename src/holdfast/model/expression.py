@@ -22,20 +22,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from holdfast.model.digest import Json
+from holdfast.model.pattern import Pattern
 
 OPEN, CLOSE = "${{", "}}"
 FORMS = "params.NAME, steps.ID.output or steps.ID.output.FIELD"
-PARAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]{0,127}\Z")
+PARAM_NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_\-]{0,127}\Z")
 
 MOST = 10_000  # expressions in one text
 
 _LONGEST = 1000
 _NAME = r"[A-Za-z_][A-Za-z0-9_\-]{0,127}"
 _FIELDS = r"((?:\.[\w\-]+)*)\Z"
-_PARAM = re.compile(rf"params\.({_NAME})\Z")
-_STEP = re.compile(rf"steps\.([A-Za-z_][A-Za-z0-9_.\-]{{0,127}}?)\.output{_FIELDS}")
-_ITEM = re.compile(rf"item{_FIELDS}")
-_MADE_OF = re.compile(r"[\w.\-]*\Z")
+_PARAM = Pattern(rf"params\.({_NAME})\Z")
+_STEP = Pattern(rf"steps\.([A-Za-z_][A-Za-z0-9_.\-]{{0,127}}?)\.output{_FIELDS}")
+_ITEM = Pattern(rf"item{_FIELDS}")
+_MADE_OF = Pattern(r"[\w.\-]*\Z")
 
 Root = Literal["params", "steps", "item"]
 
@@ -235,6 +236,8 @@ def rendered(value: Json) -> str:
     """A value inside a longer text: text as it is, anything else as compact JSON."""
     if isinstance(value, str):
         return value
+    if type(value) is int:
+        return repr(value)
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -31,15 +32,17 @@ from holdfast.model.expression import (
     rendered,
     write,
 )
+from holdfast.model.fixed import varied
 from holdfast.model.glob import literal
+from holdfast.model.pattern import Pattern
 from holdfast.model.plan import ANY_ID, GATHER, LONGEST_ID, Input, Need, Step, StepId
 from holdfast.model.text import one_line
 from holdfast.model.walls import WALLS, Walls, moved_by
 
 MOST_CHARACTERS = 256 * 1024 * 1024  # that items may be filled in with, for one step
 
-_ODD = re.compile(r"[^A-Za-z0-9_.\-@+=,~]|\A\.")
-_QUOTED = re.compile(r"(?<=[A-Za-z0-9_.\-])\[([^\[\]\s'\"]*%[^\[\]\s'\"]*)\]")
+_ODD = Pattern(r"[^A-Za-z0-9_.\-@+=,~]|\A\.")
+_QUOTED = Pattern(r"(?<=[A-Za-z0-9_.\-])\[([^\[\]\s'\"]*%[^\[\]\s'\"]*)\]")
 _SHORT_DIGEST = 16
 _SHOWN = 60
 
@@ -56,6 +59,8 @@ class Item(NamedTuple):
 
 def quoted_key(key: str) -> str:
     """A key as it stands in an id; `unquoted_key` reads it back."""
+    if key.isascii() and key.isalnum():  # most keys
+        return key
     return _ODD.sub(_bytes, key) or "%"
 
 
@@ -143,7 +148,7 @@ def items_of(base: StepId, values: Json, key: str, walls: Walls = WALLS) -> list
         message = (
             f"'for_each' of '{base}' has {len(values):,} items, and {walls.items:,} are the most"
         )
-        hint = f"let one item stand for several, or take several steps; {moved_by('items')}"
+        hint = f"let one item stand for several, or take several steps; {moved_by('items', walls.items)}"
         raise _refused("P092", message, hint)
     name = _Bound(key) if key else None
     found: dict[str, int] = {}
@@ -164,7 +169,7 @@ def items_of(base: StepId, values: Json, key: str, walls: Walls = WALLS) -> list
 def _key(base: StepId, place: int, value: Json, name: _Bound | None) -> str:
     made: Json
     if name is not None:
-        made = name.fill(value, f"item {place} of '{base}'")
+        made = name.fill(value, lambda: f"item {place} of '{base}'")
     elif isinstance(value, Mapping | list | tuple):
         made = digest_json(value)[:_SHORT_DIGEST]
     else:
@@ -253,9 +258,10 @@ def opened(base: Step, items: Sequence[Item]) -> dict[StepId, Step]:
     values, prompt = _Bound(dict(template.values)), _Bound(template.prompt)
     reads_files = isinstance(base.for_each, Mapping)
     left, found = MOST_CHARACTERS, dict[StepId, Step]()
+    step_of = varied(template, "id", "values", "prompt", "needs", "inputs")
     for item in items:
         step_id = item_id(base.id, item.key)
-        where = f"item {_short(item.key)} of '{base.id}'"
+        where = partial(_place, base.id, item.key)
         filled, asked = values.fill(item.value, where), prompt.fill(item.value, where)
         left -= values.grown + prompt.grown
         if left < 0:
@@ -265,11 +271,13 @@ def opened(base: Step, items: Sequence[Item]) -> dict[StepId, Step]:
         inputs = template.inputs
         if reads_files:
             inputs = (*inputs, Input(literal(str(item.value))))
-        found[step_id] = replace(
-            template, id=step_id, values=filled, prompt=asked, needs=needs, inputs=inputs
-        )
+        found[step_id] = step_of(step_id, filled, asked, needs, inputs)
     found[base.id] = with_items(base, tuple(found))
     return found
+
+
+def _place(base: StepId, key: str) -> str:
+    return f"item {_short(key)} of '{base}'"
 
 
 def with_items(base: Step, items: Iterable[StepId]) -> Step:
@@ -291,10 +299,10 @@ class _Bound:
 
     def __init__(self, value: Json) -> None:
         self.grown = 0  # characters that the last item was filled in with
-        self._where = ""
+        self._where: Callable[[], str] = str
         self._fill = self._over(value)
 
-    def fill(self, item: Json, where: str) -> Json:
+    def fill(self, item: Json, where: Callable[[], str]) -> Json:
         """The value with an item filled in; `where` names the item if it does not have what is read."""
         self.grown, self._where = 0, where
         return self._fill(item)
@@ -339,6 +347,6 @@ class _Bound:
             else:
                 above = ".".join(("item", *reference.fields[:depth]))
                 expression = f"{OPEN} {reference.path} {CLOSE}"
-                message = f"'{expression}' cannot be filled in: {self._where} has no '{field}'"
+                message = f"'{expression}' cannot be filled in: {self._where()} has no '{field}'"
                 raise _refused("P091", f"{message} in '{above}'" if depth else message)
         return value

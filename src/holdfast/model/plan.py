@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, field, fields
 from itertools import compress
 from operator import attrgetter, is_not
-from typing import Literal, NewType, cast
+from typing import Any, Literal, NewType, cast
 
 from holdfast.errors import BugError, PlanError, Problem
 from holdfast.model.digest import Digest, Json, digest_bytes, encoded, spelled
 from holdfast.model.fixed import fixed
+from holdfast.model.pattern import Pattern
 
 StepId = NewType("StepId", str)
 RunId = NewType("RunId", str)
 
 _ID = r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}"
-STEP_ID = re.compile(rf"{_ID}\Z")
-ANY_ID = re.compile(rf"{_ID}(?:\[[A-Za-z0-9_.\-@+=,~%]+\])?\Z")  # of items too
+STEP_ID = Pattern(rf"{_ID}\Z")
+ANY_ID = Pattern(rf"{_ID}(?:\[[A-Za-z0-9_.\-@+=,~%]+\])?\Z")  # of items too
 LONGEST_ID = 200  # characters of the id of an item
 PLAN_SCHEMA = "holdfast.plan/1"
 FRAGMENT_SCHEMA = "holdfast.fragment/1"
@@ -103,6 +103,12 @@ class Guard:
 
 
 IN_REF = "in-ref"  # what a step is told is a part of its key
+_NOTHING: Mapping[str, Any] = {}
+
+
+def _nothing() -> Mapping[str, Any]:
+    """One empty mapping for all steps: a plan may have a million of them."""
+    return _NOTHING
 
 
 @fixed
@@ -116,8 +122,8 @@ class Step:
     prompt: Json = None
     model: str = ""
     tier: str = ""  # what the plan file called the model, if that was not its name
-    parameters: Mapping[str, Json] = field(default_factory=dict)
-    values: Mapping[str, Json] = field(default_factory=dict)
+    parameters: Mapping[str, Json] = field(default_factory=_nothing)
+    values: Mapping[str, Json] = field(default_factory=_nothing)
     needs: tuple[Need, ...] = ()
     inputs: tuple[Input, ...] = ()
     produces: tuple[str, ...] = ()
@@ -131,12 +137,12 @@ class Step:
     effects: Effects = "none"
     idempotent: bool = False
     approve: Approve = ""
-    budget: Mapping[str, Json] = field(default_factory=dict)
+    budget: Mapping[str, Json] = field(default_factory=_nothing)
     patience: int | None = None
     escalate: tuple[str, ...] = ()
     rounds: int = 1
     on_fatal: OnFatal = "fail"
-    resources: Mapping[str, int] = field(default_factory=dict)
+    resources: Mapping[str, int] = field(default_factory=_nothing)
     runs_on: str = ""  # which machines do it, by a name that they go by
     workspace: Workspace = ""
     reuse: Reuse = "merkle"
@@ -155,7 +161,7 @@ class Step:
     secrets: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     turns: int | None = None
-    tool_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tool_versions: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     description: str = ""
     contract: str = ""
     constraints: str = ""
@@ -188,7 +194,7 @@ class Step:
     @property
     def has_judge(self) -> bool:
         """Whether a model is asked about what it makes."""
-        return any(guard.asks_model for guard in self.guards)
+        return bool(self.guards) and any(guard.asks_model for guard in self.guards)
 
     @property
     def leaves_effects_to_models(self) -> bool:
@@ -316,16 +322,10 @@ class Plan:
                     code="P002",
                 )
             )
-        seen: set[StepId] = set()
-        for need in step.needs:
-            if need.step not in self.steps:
-                problems.append(
-                    Problem(f"'{step.id}' needs '{need.step}', which is no step", code="P003")
-                )
-            elif need.step in seen:
-                problems.append(Problem(f"'{step.id}' needs '{need.step}' twice", code="P004"))
-            seen.add(need.step)
-        if step.leaves_effects_to_models:
+        names = [need.step for need in step.needs]
+        if not self.steps.keys() >= set(names) or len(set(names)) < len(names):
+            problems += self._wrong_needs(step.id, names)
+        if step.effects == "external" and step.leaves_effects_to_models:
             problems.append(
                 Problem(
                     f"nothing but a model judges '{step.id}', which has effects outside",
@@ -334,6 +334,13 @@ class Plan:
                 )
             )
         return problems
+
+    def _wrong_needs(self, step_id: StepId, names: list[StepId]) -> Iterator[Problem]:
+        for place, name in enumerate(names):
+            if name not in self.steps:
+                yield Problem(f"'{step_id}' needs '{name}', which is no step", code="P003")
+            elif name in names[:place]:
+                yield Problem(f"'{step_id}' needs '{name}' twice", code="P004")
 
 
 def plan_bytes(plan: Plan) -> bytes:
@@ -386,8 +393,14 @@ def limits_json(limits: Limits) -> dict[str, Json]:
     return dict(_sparse(_LIMITS, _limits_of(limits), _LIMIT_DEFAULTS))
 
 
-def plan_from_json(data: Mapping[str, Json]) -> Plan:
-    """Read a snapshot written by `plan_json`."""
+def plan_from_bytes(content: bytes) -> Plan:
+    """Read what `plan_bytes` wrote; in most plans every number is whole."""
+    data = cast("Mapping[str, Json]", json.loads(content))
+    return plan_from_json(data, is_whole=b'"$decimal"' not in content)
+
+
+def plan_from_json(data: Mapping[str, Json], *, is_whole: bool = False) -> Plan:
+    """Read a snapshot written by `plan_json`; with `is_whole`, no number in it is spelled in another way."""
     if data.get("schema") != PLAN_SCHEMA:
         raise PlanError((Problem(f"'{data.get('schema')}' is not '{PLAN_SCHEMA}'", code="P005"),))
     steps = cast("Mapping[str, Mapping[str, Json]]", data["steps"])
@@ -398,7 +411,10 @@ def plan_from_json(data: Mapping[str, Json]) -> Plan:
         description=str(data["description"]),
         project=str(data["project"]),
         limits=Limits(**_numbers(limits)),  # type: ignore[arg-type]  # keys come from _LIMITS
-        steps={StepId(key): _step_from(StepId(key), value) for key, value in steps.items()},
+        steps={
+            StepId(key): _step_from(StepId(key), value, is_whole=is_whole)
+            for key, value in steps.items()
+        },
         **{key: _numbers(cast("Mapping[str, Json]", data.get(key, {}))) for key in PARTS},
     )
 
@@ -483,8 +499,8 @@ def guard_json(guard: Guard, *, limits: bool = True) -> dict[str, Json]:
     return data
 
 
-def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
-    given: dict[str, object] = dict(_numbers(data))
+def _step_from(step_id: StepId, data: Mapping[str, Json], *, is_whole: bool = False) -> Step:
+    given: dict[str, object] = dict(data) if is_whole else dict(_numbers(data))
     for name in _TUPLES & given.keys():
         given[name] = tuple(cast("list[str]", given[name]))
     if "tool_versions" in given:
@@ -502,7 +518,7 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
         needs=tuple(Need(StepId(need[0]), *need[1:]) for need in needs),
         inputs=tuple(Input(glob, optional) for glob, optional in inputs),
         guards=tuple(_guard_from(item) for item in guards),
-        template=None if template is None else _step_from(step_id, template),
+        template=None if template is None else _step_from(step_id, template, is_whole=is_whole),
         **given,  # type: ignore[arg-type]  # names were checked against the fields above
     )
 

@@ -25,25 +25,27 @@ from functools import lru_cache
 from typing import NamedTuple
 from unicodedata import category, normalize
 
+from holdfast.model.pattern import Pattern
+
 DIGITS = 12  # of an id
-ENTRY = re.compile(rf"(?<![\w-])[eh]-[0-9a-f]{{{DIGITS}}}(?![\w-])", re.IGNORECASE)
+ENTRY = Pattern(rf"(?<![\w-])[eh]-[0-9a-f]{{{DIGITS}}}(?![\w-])", re.IGNORECASE)
 Meant = Callable[[str], str]  # the entry or step that a name means; empty if it means none
 
 _SCHEME = r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,15}://"
-_ADDRESS = re.compile(rf"({_SCHEME})([^/?#]*)(.*)", re.DOTALL)
-_WRITTEN = re.compile(
+_ADDRESS = Pattern(rf"({_SCHEME})([^/?#]*)(.*)", re.DOTALL)
+_WRITTEN = Pattern(
     rf"{_SCHEME}\S*|(?<![\w-])[eh][-\u2010\u2011][0-9a-f]{{4,{DIGITS}}}(?![\w-])", re.IGNORECASE
 )  # an id in words; what looks like one inside of an address is none
 _LONGEST = 1_000  # letters of a part that is more than prose
 _ROUNDS = 8
-_SIMPLE = re.compile(r"(?:[a-z0-9_-]+/)*[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|[a-z0-9]+(?: [a-z0-9]+)+")
-_NAME = re.compile(
+_SIMPLE = Pattern(r"(?:[a-z0-9_-]+/)*[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|[a-z0-9]+(?: [a-z0-9]+)+")
+_NAME = Pattern(
     r"(?:\[[^\[\]]*\]|[^\s,;&+\[]|[&+](?![^\s,;&+]))+"
 )  # what stands in brackets belongs to the id of an item, and C++ is one name
-_BETWEEN = re.compile(r"[\s,;&+]")
+_BETWEEN = Pattern(r"[\s,;&+]")
 _BESIDE = frozenset({"and", "&", "+", "step", "steps"})  # words between names, or before them
-_LISTS = re.compile(r"[,;\n]")
-_AND = re.compile(
+_LISTS = Pattern(r"[,;\n]")
+_AND = Pattern(
     r"\s+(?:and|&|\+|vs\.?|versus)\s+(?!\d[\d.:\u2013-]*(?:\s|\Z))", re.IGNORECASE
 )  # rows 3 and 5 are one place
 
@@ -51,7 +53,7 @@ HYPHENS = {0x2010: "-", 0x2011: "-"}  # that look like the plain one
 _AROUND = frozenset(
     ["()", "[]", "{}", "<>", '""', "''", "``", "**", "“”", "„“", "„”", "\u2018\u2019", "«»", "»«"]
 )
-_LEAD = re.compile(
+_LEAD = Pattern(
     r"(?:sources?|src|see|from|via|cf)\s*[:=]\s*"
     r"|(?:see\s+also|see|from|cf\.|according\s+to|as\s+told\s+by)\s+|[-*•]\s+",
     re.IGNORECASE,
@@ -61,15 +63,15 @@ _TOLD = rf"(?:{'|'.join(_THINGS)})s?"
 _MAY_HAVE = ("e-", "h-", " and ", " vs ", " versus ", " row", " p", " cell")
 _HEADS = (*_THINGS, "step", "the ", "see ", "from ", "according ", "as ")
 _TAILS = (" step", *(f".{one}{end}" for one in _THINGS for end in ("", "s")))
-_BEFORE_STEP = re.compile(
+_BEFORE_STEP = Pattern(
     rf"(?:the\s+)?(?:{_TOLD}|steps?)(?:\s*[:.]\s*|\s+(?:(?:of|from|by)\s+)?)(?:the\s+)?"
     r"(?:steps?\s*[:.]?\s+)?",
     re.IGNORECASE,
 )
-_BEHIND_STEP = re.compile(rf"(?:['\u2019]s?\s+{_TOLD}|\.{_TOLD}|\s+step|/)\Z", re.IGNORECASE)
+_BEHIND_STEP = Pattern(rf"(?:['\u2019]s?\s+{_TOLD}|\.{_TOLD}|\s+step|/)\Z", re.IGNORECASE)
 
 _FILE = r"[^\s/]*\.[A-Za-z][A-Za-z0-9]{0,7}"
-_IS_FILE = re.compile(rf"(?:\S*/)?{_FILE}")
+_IS_FILE = Pattern(rf"(?:\S*/)?{_FILE}")
 _ENDS_HOST = "".join(rf"(?<!\.{one})" for one in ("local", "internal", "lan", "com", "net", "io"))
 _NUMBER = r"[A-Z]{0,3}\d{1,9}(?:\.\d{1,9}){0,5}[A-Z]{0,2}\.?"
 _UP_TO = r"(?:\s*[-\u2013:,/&]\s*|\s+(?:and|to|of|through)\s+)"
@@ -82,25 +84,25 @@ _SPOT = (
 _SPOTS = rf"{_SPOT}(?:(?:\s*[,;]\s*|\s+(?:(?:of|in)\s+)?){_SPOT}){{0,3}}"
 _MARK = r"#[A-Za-z][\w=.,:-]*"  # gauge.csv#L3
 _LINE = r":\d+(?:[-:,]\d+)*"  # gauge.csv:12
-_IN_FILE = re.compile(
+_IN_FILE = Pattern(
     rf"((?:.*[\s/])?{_FILE})(?:{_MARK}|{_ENDS_HOST}{_LINE}|\s*\({_SPOTS}\)|\s+{_SPOTS})",
     re.IGNORECASE | re.DOTALL,
 )
-_IN_ADDRESS = re.compile(rf"({_SCHEME}\S+?)(?:\s*\({_SPOTS}\)|\s+{_SPOTS})", re.IGNORECASE)
-_IN_STEP = re.compile(
+_IN_ADDRESS = Pattern(rf"({_SCHEME}\S+?)(?:\s*\({_SPOTS}\)|\s+{_SPOTS})", re.IGNORECASE)
+_IN_STEP = Pattern(
     rf"(.*\S)(?:{_MARK}|{_LINE}|\s*\({_SPOTS}\)|\s+{_PAGES})", re.IGNORECASE | re.DOTALL
 )  # a step may be called like what has lines: metro line 5
-_ON_PAGE = re.compile(rf"(.*\S)\s*\({_PAGES}\)", re.IGNORECASE | re.DOTALL)
-_IS_PAGE = re.compile(rf"\(?{_PAGES}\)?", re.IGNORECASE)
-_IS_SPOT = re.compile(rf"\(?{_SPOTS}\)?", re.IGNORECASE)
-_ARE_NUMBERS = re.compile(_NUMBERS, re.IGNORECASE)
-_PART = re.compile(
+_ON_PAGE = Pattern(rf"(.*\S)\s*\({_PAGES}\)", re.IGNORECASE | re.DOTALL)
+_IS_PAGE = Pattern(rf"\(?{_PAGES}\)?", re.IGNORECASE)
+_IS_SPOT = Pattern(rf"\(?{_SPOTS}\)?", re.IGNORECASE)
+_ARE_NUMBERS = Pattern(_NUMBERS, re.IGNORECASE)
+_PART = Pattern(
     rf"(?:\[[^\[\]]*\]|\({_SPOTS}\)|{_SCHEME}(?:[^\s,;]|[,;](?!\s|\Z|{_SCHEME}))+|[^,;\n])+",
     re.IGNORECASE,
 )
-_IS_NUMBER = re.compile(r"\(?\d[\d\s./\u2013-]{0,20}[a-z]?\)?")
-_YEAR = re.compile(r"\((\d{4}[a-z]?)\)")
-_LOCAL = re.compile(r"file:(?://(?:localhost(?=/))?)?\s*", re.IGNORECASE)
+_IS_NUMBER = Pattern(r"\(?\d[\d\s./\u2013-]{0,20}[a-z]?\)?")
+_YEAR = Pattern(r"\((\d{4}[a-z]?)\)")
+_LOCAL = Pattern(r"file:(?://(?:localhost(?=/))?)?\s*", re.IGNORECASE)
 
 
 class Source(NamedTuple):

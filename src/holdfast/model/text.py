@@ -6,13 +6,15 @@ import re
 import unicodedata
 from typing import Final
 
+from holdfast.model.pattern import Pattern
+
 # C0 and C1 but tab and line feed, soft hyphen, marks and overrides of direction, zero width, separators
 # that break lines, fillers without ink, annotations, tags, halves of surrogate pairs.
-_UNSAFE: Final = re.compile(
+_UNSAFE: Final = Pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_BREAKS: Final = re.compile("[\t\n]")
+_BREAKS: Final = Pattern("[\t\n]")
 ELLIPSIS: Final = "…"
 _MOST_DIGITS: Final = 12
 

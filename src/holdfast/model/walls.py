@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Self
+
+from holdfast.model.fixed import frozen
 
 TABLE = "limits"
 _UNITS = ("B", "KB", "MB", "GB")
 _STEP = 1000
 
 
-@dataclass(frozen=True, slots=True)
+class Lowered(int):
+    """A wall that a project lowered; it knows in which file, wherever it goes."""
+
+    place: str
+
+    def __new__(cls, most: int, place: str) -> Self:
+        """So many, and where that was said."""
+        made = super().__new__(cls, most)
+        made.place = place
+        return made
+
+    def __reduce__(self) -> tuple[type[Self], tuple[int, str]]:
+        """What it is made again from, in another process."""
+        return type(self), (int(self), self.place)
+
+
+@frozen
 class Walls:
     """The most of everything; sizes are in bytes."""
 
     plan_size: int = 64_000_000
-    plan_steps: int = 1_000_000  # of a plan, with those of its lists and of other plans
+    plan_steps: int = 2_000_000  # of a plan, with those of its lists and of other plans
     plan_depth: int = 64
     plan_aliases: int = 100
     plan_items: int = 100_000  # of all lists of a plan that are known when it is read
@@ -35,9 +53,10 @@ def key_of(name: str) -> str:
     return f"{TABLE}.{name}"
 
 
-def moved_by(name: str) -> str:
-    """What a person can do who means it: a hint."""
-    return f"'{key_of(name)}' in your config.toml moves this limit"
+def moved_by(name: str, most: int) -> str:
+    """What a person can do who means it: a hint that names the file in which the wall `most` was set."""
+    place = most.place if isinstance(most, Lowered) else "your config.toml"
+    return f"'{key_of(name)}' in {place} moves this limit"
 
 
 def size_of(count: int) -> str:

@@ -14,11 +14,11 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from holdfast.errors import ProcessError
+from holdfast.model.fixed import frozen
 from holdfast.process.confine import is_within
 from holdfast.process.lookup import find
 
@@ -29,7 +29,7 @@ _IN_DOUBLE = frozenset("$`!")
 _HINT = "name the program and its words; no shell reads them"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """A program by its name, or by its absolute path, and the words that must follow it."""
 

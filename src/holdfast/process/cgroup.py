@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from holdfast.model.fixed import frozen
 from holdfast.process.limits import Limits
 
 _NAME = re.compile(r"holdfast-([0-9]+)\.[0-9]+\Z")
@@ -24,7 +25,7 @@ _KILLS = {1: "memory.oom_control", 2: "memory.events"}
 _numbers = itertools.count(1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tree:
     """Where groups with one or more controllers can be made."""
 

@@ -42,6 +42,7 @@ class Child:
         self._received = bytearray()
         self._cut = False  # a frame was sent in part: the child can no longer tell where one begins
         self._closing: asyncio.Future[None] | None = None
+        self.was_begun = True  # false once it is gone and its sandbox could not even be made
         self._reader = Reader(started.stderr, self._take_stderr, started.strike)
         self._reader.listen()
 
@@ -146,6 +147,7 @@ class Child:
         self._closing = self._loop.create_future()
         try:
             await self._started.finish()
+            self.was_begun = self._started.was_executed
         finally:
             self._reader.drain()
             # Before the close: the loop must not keep a number that names another pipe later.

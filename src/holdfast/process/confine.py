@@ -15,10 +15,11 @@ import os
 import pwd
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from typing import Literal, NamedTuple
 
 from holdfast.errors import ProcessError
+from holdfast.model.fixed import frozen
 from holdfast.process.limits import Limits
 
 Kind = Literal["masked", "readable", "writable", "protected"]
@@ -55,12 +56,13 @@ _OF_RUN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sandbox:
     """What a command is given; nothing is writable unless it is named here.
 
     `readable` are places inside masked ones. `protected` are read-only within `writable` ones, also
-    those that are not there yet. `laid` are directories that lie, writable, at the place of others.
+    those that are not there yet. `laid` are directories that lie, writable, at the place of others. Of
+    sockets that others listen at only those in `heard` are hidden, if it is said.
     """
 
     writable: tuple[str, ...] = ()
@@ -70,6 +72,7 @@ class Sandbox:
     network: bool = False
     limits: Limits = field(default_factory=Limits)
     laid: tuple[tuple[str, str], ...] = ()  # place, directory
+    heard: frozenset[str] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         laid = (path for pair in self.laid for path in pair)
@@ -119,6 +122,17 @@ def places(sandbox: Sandbox) -> list[Place]:
             found[path] = "protected"
     ordered = sorted(found, key=lambda path: (path.count("/"), path))
     return [Place(path, found[path], laid.get(path, path)) for path in ordered if path != "/"]
+
+
+def without_gone(sandbox: Sandbox) -> Sandbox | None:
+    """The sandbox without the sockets that went away since it was tried; None if none did.
+
+    Where nothing lies any more nothing can be mounted, so a socket that goes at the wrong moment keeps a
+    whole sandbox from being made. Each time fewer are hidden, none of which is there: so this ends.
+    """
+    now = frozenset(sockets(places(sandbox)))
+    left = now if sandbox.heard is None else now & sandbox.heard
+    return None if left == sandbox.heard else replace(sandbox, heard=left)
 
 
 def sockets(found: Iterable[Place]) -> list[str]:

@@ -389,7 +389,13 @@ def start(
 def environment(cwd: str, env: Mapping[str, str], mark: str) -> dict[str, str]:
     """What a command finds: `env`, PWD, which bubblewrap sets in any case, and a unique mark."""
     unique = f"{mark}#{os.getpid()}.{next(_numbers)}"
-    return {**env, "PWD": os.path.abspath(cwd), tree.MARK: unique}
+    place = _plain(cwd) if cwd.startswith("/") else os.path.abspath(cwd)
+    return {**env, "PWD": place, tree.MARK: unique}
+
+
+@functools.lru_cache(maxsize=256)
+def _plain(path: str) -> str:
+    return os.path.normpath(path)
 
 
 def _popen_confined(

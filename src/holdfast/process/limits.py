@@ -11,15 +11,15 @@ import functools
 import os
 import resource
 import sys
-from dataclasses import dataclass
 
 from holdfast.errors import ProcessError
+from holdfast.model.fixed import frozen
 
 MB = 2**20
 _SHARE_OF_MEMORY = 3, 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Bounds on one command; None leaves that unbounded. Sizes are in bytes.
 

@@ -164,8 +164,10 @@ def _is_file(root: str, word: str) -> bool:
     """Whether a word names a regular file; of most words one system call says that it does not."""
     if not word or "\0" in word:
         return False
+    plain = "/" not in word and word not in {".", ".."}
+    path = f"{root}/{word}" if plain else os.path.normpath(os.path.join(root, word))
     try:
-        return stat.S_ISREG(os.stat(os.path.normpath(os.path.join(root, word))).st_mode)
+        return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return False
 

@@ -9,14 +9,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
-from holdfast.errors import ProcessError, outside_fault
+from holdfast.errors import NotBegunError, ProcessError, outside_fault
+from holdfast.model.fixed import frozen
 from holdfast.model.secret import Striking
 from holdfast.process.allow import Rule, allowed
 from holdfast.process.child import Child
-from holdfast.process.confine import Sandbox
+from holdfast.process.confine import Sandbox, without_gone
 from holdfast.process.launch import Confine, Started, check, start
 from holdfast.process.limits import Limits, is_spent
 from holdfast.process.lookup import Program, Refusal, find
@@ -39,6 +40,7 @@ __all__ = [
     "run",
     "sweep",
     "sweep_slots",
+    "without_gone",
 ]
 
 Ended = Literal[
@@ -57,7 +59,7 @@ _LOOK_SECONDS = 0.25  # between two looks at the disks
 _NOT_EXECUTED = (126, 127)  # what setpriv exits with when it cannot execute a program
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """One command. `env` is the whole environment but for PWD and HOLDFAST_MARK.
 
@@ -96,7 +98,7 @@ class Command:
             raise ProcessError("a limit on output cannot be negative")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completed:
     """How a command ended. `code` is None if a signal ended it, or it never ran.
 
@@ -141,6 +143,23 @@ async def run(
     program = find(command.argv[0], command.cwd, command.env)
     if program.refusal is not None:
         return Completed(None, None, b"", b"", 0, 0.0, program.refusal, confined=False)
+    while True:
+        try:
+            return await _run_once(command, program, on_output, slots)
+        except NotBegunError:
+            wanted = command.sandbox and without_gone(command.sandbox)
+            if wanted is None:
+                raise
+            command = replace(command, sandbox=wanted)
+
+
+async def _run_once(
+    command: Command,
+    program: Program,
+    on_output: Callable[[str, bytes], None] | None,
+    slots: Slots | None,
+) -> Completed:
+    """The same; NotBegunError if something that the sandbox hides vanished while it was laid out."""
     began = time.monotonic()
     said = _Said(command, on_output)
     try:
@@ -288,7 +307,8 @@ class _Said:
         self._start = None if command.whole else Start(command.keep)
         self._ends = Ends(command.keep)
         self._errors = Ends(command.keep_err)
-        self._striking = {name: Striking(command.hide) for name in ("stdout", "stderr")}
+        hides = ("stdout", "stderr") if command.hide else ()
+        self._striking = {name: Striking(command.hide) for name in hides}
         self._whole: dict[str, Whole] = {}
         if command.whole is not None:
             try:
@@ -304,15 +324,16 @@ class _Said:
         return whole or (self._start is not None and self._start.is_over)
 
     def add_stdout(self, chunk: bytes) -> None:
-        self._take_out(self._striking["stdout"].add(chunk))
+        self._take_out(self._striking["stdout"].add(chunk) if self._striking else chunk)
 
     def add_stderr(self, chunk: bytes) -> None:
-        self._take_err(self._striking["stderr"].add(chunk))
+        self._take_err(self._striking["stderr"].add(chunk) if self._striking else chunk)
 
     def finish(self) -> None:
         """Nothing more comes."""
-        self._take_out(self._striking["stdout"].rest())
-        self._take_err(self._striking["stderr"].rest())
+        if self._striking:
+            self._take_out(self._striking["stdout"].rest())
+            self._take_err(self._striking["stderr"].rest())
 
     def stdout(self) -> bytes:
         return self._ends.content()[0] if self._start is None else self._start.content()
@@ -382,7 +403,7 @@ def _never_executed(started: Started | Tenant, code: int, stderr: bytes) -> Refu
             return None
         if not stderr.startswith(b"bwrap: execvp "):
             said = stderr.decode(errors="replace").strip()
-            raise ProcessError(f"bubblewrap could not start the command: {said}")
+            raise NotBegunError(f"bubblewrap could not start the command: {said}")
         return "not_found" if stderr.endswith(b"No such file or directory\n") else "not_executable"
     told = started.wrapper == "setpriv" or started.restrained
     if told and code in _NOT_EXECUTED and stderr.startswith(b"setpriv: "):

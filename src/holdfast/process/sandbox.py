@@ -16,10 +16,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from holdfast.errors import outside_fault
-from holdfast.process.confine import Place, Sandbox, is_empty, places, sockets
+from holdfast.model.fixed import frozen
+from holdfast.process.confine import Place, Sandbox, is_empty, places, sockets, without_gone
 from holdfast.process.syscalls import call_filter
 from holdfast.process.tree import MARK
 
@@ -61,7 +61,7 @@ _DEADLY = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Confinement:
     """What this machine offers; `reason` says why there is no pid namespace, or no sandbox."""
 
@@ -71,7 +71,7 @@ class Confinement:
     sandbox: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Status:
     """What bubblewrap reported: its first process as seen from here, and how the command ended.
 
@@ -107,7 +107,7 @@ def probe_whole() -> Confinement:
     if not found.pid_namespace:
         return found
     try:
-        trial, status = _try(found.program, Sandbox())
+        trial, status = _try_whole(found.program)
     except (OSError, subprocess.TimeoutExpired) as error:
         if (fault := outside_fault(error)) is not None:
             raise fault from error
@@ -116,6 +116,16 @@ def probe_whole() -> Confinement:
         said = trial.stderr.decode(errors="replace").strip() or f"exit code {trial.returncode}"
         return Confinement(True, found.program, f"bubblewrap makes no sandbox here: {said}")
     return Confinement(True, found.program, sandbox=True)
+
+
+def _try_whole(program: str) -> tuple[subprocess.CompletedProcess[bytes], Status]:
+    """The trial of a whole sandbox; again without the sockets that went away under it."""
+    wanted: Sandbox | None = Sandbox()
+    while True:
+        trial, status = _try(program, wanted)
+        wanted = without_gone(wanted) if wanted is not None and trial.returncode else None
+        if wanted is None:
+            return trial, status
 
 
 def _try(
@@ -183,7 +193,9 @@ def _mounts(sandbox: Sandbox) -> list[str]:
         words += _mount(place, str(sandbox.limits.scratch))
         if _is_hollow(place):
             closed.append(place.path)
-    for path in (*filter(os.path.exists, _KEYS), *sockets(found)):
+    heard = sandbox.heard
+    listening = [path for path in sockets(found) if heard is None or path in heard]
+    for path in (*filter(os.path.exists, _KEYS), *listening):
         words += ["--ro-bind", os.devnull, path]
     for path in closed:
         words += ["--remount-ro", path]

@@ -1,7 +1,7 @@
 """The program of a slot: the first process of a pid namespace, running one command after the other.
 
-Started by its path and with as little of the library as can be, so that it starts fast (`_signal`
-and `_socket` are what lies beneath `signal` and `socket`, which take as long to load as Python
+Started by its path and with as little of the library as can be, so that it starts fast (`_ctypes`, `_signal`
+and `_socket` are what lies beneath `ctypes`, `signal` and `socket`, which take as long to load as Python
 itself). Its arguments name the pid namespace that it must not be in, the descriptor of a unix
 socket of whole messages, and, if it has scratch folders and queues of its own, `alone`:
 
@@ -22,10 +22,9 @@ whoever wants to end a command at once kills the slot.
 
 from __future__ import annotations
 
+import _ctypes
 import _signal  # type: ignore[import-not-found]  # it has no stubs
 import _socket
-import contextlib
-import ctypes
 import os
 import select
 import sys
@@ -47,7 +46,7 @@ def main() -> None:
     if not _is_alone(sys.argv[1]):
         sys.exit("a slot must be the first process of a pid namespace of its own")
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+    _hide()
     line = _socket.socket(fileno=os.dup(int(sys.argv[2])))
     os.close(int(sys.argv[2]))
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -60,6 +59,13 @@ def main() -> None:
             return
         descriptors = [number for _, _, data in ancillary for number in _numbers(data)]
         line.send(_serve(message, descriptors, nothing, inherited))
+
+
+def _hide() -> None:
+    """Let no process of this user look into this one."""
+    found = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]  # this program
+    if _ctypes.call_function(found, (_SET_DUMPABLE, 0, 0, 0, 0)):
+        sys.exit("a slot cannot be hidden from what runs in it")
 
 
 def _is_alone(outer: str) -> bool:
@@ -139,8 +145,10 @@ def _end_all() -> None:
         os.waitpid(-1, os.WNOHANG)
         if os.getpid() != 1:  # anywhere else the call would reach strangers
             sys.exit("a slot lost its namespace")
-        with contextlib.suppress(ProcessLookupError):
+        try:  # noqa: SIM105 - what would be imported for it takes 3 ms
             os.kill(-1, _signal.SIGKILL)
+        except ProcessLookupError:
+            pass
         while True:
             os.waitpid(-1, 0)
     except ChildProcessError:

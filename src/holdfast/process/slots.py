@@ -20,7 +20,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.errors import ProcessError
+from holdfast.errors import NotBegunError, ProcessError
 from holdfast.process import sandbox, slot
 from holdfast.process.confine import Sandbox
 from holdfast.process.launch import Started, environment, start
@@ -230,7 +230,7 @@ class Tenant:
                 finally:
                     self._leave(kept)
                 if problem is not None:
-                    raise ProcessError(f"bubblewrap could not start a slot: {problem}")
+                    raise NotBegunError(f"bubblewrap could not start a slot: {problem}")
 
     def close(self) -> None:
         """Give back every descriptor; kill what runs if `finish` was not reached."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from holdfast.errors import ProcessError
+from holdfast.model.fixed import frozen
 from holdfast.process.confine import Sandbox, is_within
 from holdfast.process.gitplaces import (
     obeyed_in,
@@ -46,7 +47,7 @@ _OF_OTHERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Terms:
     """What the person allows. None of it can come from a plan.
 

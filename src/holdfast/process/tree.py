@@ -19,9 +19,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from holdfast.errors import ProcessError
+from holdfast.model.fixed import frozen
 
 MARK = "HOLDFAST_MARK"
 
@@ -36,7 +36,7 @@ _SLOT = re.compile(r"slot#([0-9]+)\.")
 roots: set[int] = set()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One line of the process table."""
 

@@ -58,6 +58,7 @@ _NAME = re.compile(r"journals/\d{6,9}\.jsonl|contents/([0-9a-f]{2})/(\1[0-9a-f]{
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 _PIECE = 1 << 20
 _MORE = "--max-size allows more"
+_ANEW = "write it anew where it comes from, with 'holdfast export'"
 _BROKEN = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError),
     *(RuntimeError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError),
@@ -165,6 +166,7 @@ class Archive:
         self._source = source
         self._file = zipfile.ZipFile(source)
         self._may = may
+        self._at = "its listing"  # what is being read, for whoever is told that it cannot be
         self.kind = ""
         self.absent: tuple[Digest, ...] = ()
         self.learned: RunImported | None = None
@@ -216,11 +218,12 @@ class Archive:
                 if digest not in self._contents:
                     raise self._refusal(f"content '{digest}' is missing")
         except IntegrityError as error:
-            raise self._refusal(error.message, error.hint) from error
+            raise self._refusal(f"{self._at}: {error.message}", error.hint or _ANEW) from error
         except UsageError:
             raise
         except (*_BROKEN, OSError, RecursionError) as error:
-            raise self._refusal(f"it cannot be read: {error}") from error
+            what = f"{self._at} cannot be read: {_fault(error)}"
+            raise self._refusal(what, _ANEW) from error
 
     def _refusal(self, what: str, hint: str | None = None) -> UsageError:
         return UsageError(f"'{self.path}' is refused: {what}", hint=hint)
@@ -255,6 +258,7 @@ class Archive:
             )
 
     def _read_head(self) -> None:
+        self._at = f"its {HEAD}"
         if (size := self._file.getinfo(HEAD).file_size) > self._may.text:
             raise self._refusal(f"its {HEAD} is too large", _MORE)
         with self._file.open(HEAD) as text:  # all at once would unpack more than it says it has
@@ -307,6 +311,7 @@ class Archive:
         file, last, chain = self._journals[journal]
         if self._file.getinfo(file).file_size > _MAX_JOURNAL:
             raise self._refusal(f"journal '{journal}' is too large")
+        self._at = f"event 1 of journal '{journal}'"
         now, seq = first_hash(journal), 0
         for found, at, kind, body, stored in self._lines(journal):
             seq += 1
@@ -319,6 +324,7 @@ class Archive:
                 raise self._refusal(
                     f"journal '{journal}': event {seq} is not as Holdfast writes it"
                 )
+            self._at = f"event {seq + 1} of journal '{journal}'"
         if seq != last or now.hex() != chain or not last:
             raise self._refusal(f"journal '{journal}' does not end as it should")
 
@@ -336,6 +342,7 @@ class Archive:
                 yield seq, at, str(kind), str(body), str(item["hash"])
 
     def _check_content(self, digest: Digest) -> None:
+        self._at = f"content '{digest}'"
         whole = hashlib.sha256()
         for piece in self.chunks(digest):
             whole.update(piece)
@@ -343,6 +350,7 @@ class Archive:
             raise self._refusal(f"content '{digest}' is not what its name says")
 
     def _check_run(self, row: RunRow) -> None:
+        self._at = f"run '{row.run}'"
         first = next(self.read(f"run:{row.run}")).event
         named = isinstance(first, RunStarted) and (first.run, first.project, first.line)
         if named != (row.run, row.project, row.line):
@@ -385,6 +393,25 @@ class Archive:
         """How a journal ends: number and chain."""
         _, last, chain = self._journals[journal]
         return last, Digest(chain)
+
+
+def _fault(error: BaseException) -> str:
+    """What is wrong, in a person's words; those of a library say what it was doing, not what is to do."""
+    match error:
+        case OSError():
+            return error.strerror or "the system refuses"
+        case RecursionError():
+            return "it is nested too deeply"
+        case UnicodeDecodeError():
+            return "it is not UTF-8"
+        case json.JSONDecodeError():
+            return "it is no JSON, or ends too early"
+        case zipfile.BadZipFile() | zlib.error() | EOFError():
+            return "its bytes are damaged"
+        case NotImplementedError() | RuntimeError():
+            return "it is packed in a way that exports do not use"
+        case _:
+            return "something that belongs in it is missing or has another form"
 
 
 def _no_export(path: str) -> UsageError:

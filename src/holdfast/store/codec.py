@@ -31,6 +31,7 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
+from itertools import starmap
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Literal, NamedTuple, cast, get_args, get_origin, get_type_hints
 
@@ -85,7 +86,10 @@ def _nested(noun: type) -> tuple[tuple[str, _Build], ...]:
 def _builder(hint: object) -> _Build | None:
     """How to read a value with this annotation back; None if JSON gives it back as it was."""
     if get_origin(hint) is tuple:
-        item = _builder(get_args(hint)[0])
+        inner = get_args(hint)[0]
+        item = _builder(inner)
+        if isinstance(inner, type) and issubclass(inner, tuple) and not _nested(inner):
+            return lambda data: tuple(starmap(inner, cast("list[list[object]]", data)))
         return tuple if item is None else _tuple_of(item)  # type: ignore[return-value]
     if not isinstance(hint, type):
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import cast
 
 from holdfast.errors import IntegrityError, PurgedError
@@ -17,7 +18,7 @@ from holdfast.ports import Stored
 from holdfast.store.blobs import FRESH, SMALL, Blobs
 from holdfast.store.codec import decode
 from holdfast.store.refusals import damaged, purged
-from holdfast.store.rows import PLACE, raw
+from holdfast.store.rows import PLACE, beyond, raw
 from holdfast.store.tables import Cursor, Row, Tables, Value
 
 _INSERT = "INSERT INTO blob(digest, content, at) VALUES(?, ?, unixepoch()) ON CONFLICT"
@@ -114,7 +115,7 @@ class Contents:
             "list[tuple[int, Value, Value, Value]]", self._database.rows(query, (after,))
         ):
             for number, digest, size, at in page:
-                after = number
+                after = beyond(after, number, "blob")
                 if not isinstance(size, int) or not isinstance(at, int):
                     raise _damaged(number)
                 yield Stored(_digest(digest, number), size, at * 1000)
@@ -172,15 +173,14 @@ class Contents:
 
     def absent(self, digests: Iterable[Digest]) -> set[Digest]:
         """Which of these contents are not there, judged by their sizes."""
-        left = list(dict.fromkeys(digests))
-        found: set[Digest] = set()
-        for start in range(0, len(left), _AT_ONCE):
-            some = [raw(digest) for digest in left[start : start + _AT_ONCE]]
-            marks = ", ".join("?" * len(some))
+        asked, large = iter(digests), dict[Digest, None]()
+        while some := list(islice(asked, _AT_ONCE)):  # a line may have a million
+            named = {raw(digest): digest for digest in some}
+            marks = ", ".join("?" * len(named))
             query = f"SELECT digest FROM blob WHERE digest IN ({marks})"
-            rows = cast("list[tuple[bytes]]", self._database.rows(query, tuple(some)))
-            found.update(Digest(digest.hex()) for (digest,) in rows)
-        large = [digest for digest in left if digest not in found]
+            for (digest,) in cast("list[tuple[bytes]]", self._database.rows(query, tuple(named))):
+                named.pop(digest, None)
+            large.update(dict.fromkeys(named.values()))
         if len(large) > _AT_ONCE:
             there = {name for name, size, _ in self._files.stored() if size > SMALL}
             return {digest for digest in large if digest not in there}
@@ -197,7 +197,7 @@ class Contents:
         query = "SELECT id, digest FROM blob WHERE id > ? ORDER BY id LIMIT 1000"
         while page := cast("list[tuple[int, Value]]", self._database.rows(query, (after,))):
             for number, digest in page:
-                after = number
+                after = beyond(after, number, "blob")
                 yield _digest(digest, number)
         yield from self._files.digests()
 

@@ -272,6 +272,17 @@ class Database:
             self._check_fixed()
             return found
 
+    def each(self, statement: str, values: Sequence[Value], take: Callable[[Row], None]) -> None:
+        """Give each row of a query away, so that they are never all there; `take` asks nothing itself."""
+        with self._read_lock:
+            self.check_usable()
+            try:
+                for row in self._read_cursor.execute(statement, values):
+                    take(row)
+            except (apsw.Error, UnicodeError) as error:
+                raise self._failure(error) from error
+            self._check_fixed()
+
     def rows_many(self, statement: str, values: Sequence[Sequence[Value]]) -> list[Row]:
         """The rows of one query for each set of values, in that order."""
         with self._read_lock:

@@ -153,7 +153,14 @@ CREATE TRIGGER events_have_room BEFORE INSERT ON journal
   FOR EACH ROW EXECUTE FUNCTION events_have_room();
 """
 
-MIGRATIONS: tuple[LiteralString, ...] = (_FIRST + _PARTITIONS,)
+_MANY_ROWS: LiteralString = """
+CREATE INDEX artifact_newest ON artifact(line, step, number)
+  WHERE status = 'accepted' AND source <> 'imported';
+CREATE INDEX artifact_maker ON artifact(maker);
+CREATE INDEX event_purged ON event(place) WHERE kind = 'content_purged';
+"""
+
+MIGRATIONS: tuple[LiteralString, ...] = (_FIRST + _PARTITIONS, _MANY_ROWS)
 VERSION = len(MIGRATIONS)
 
 TRIGGERS = (

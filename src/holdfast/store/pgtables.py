@@ -394,6 +394,13 @@ class PgTables:
     def rows(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         return self._read(lambda one: _Cursor(one).execute(statement, values).fetchall())
 
+    def each(self, statement: str, values: Sequence[Value], take: Callable[[Row], None]) -> None:
+        def work(one: Connection[Row]) -> None:
+            for row in _Cursor(one).execute(statement, values).fetchall():
+                take(row)
+
+        self._read(work)
+
     def rows_many(self, statement: str, values: Sequence[Sequence[Value]]) -> list[Row]:
         return [row for one in values for row in self.rows(statement, one)]
 

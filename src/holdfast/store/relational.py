@@ -239,11 +239,13 @@ class RelationalStore:
         return cast("int", found[0][0])
 
     def _insert_artifacts(self, cursor: Cursor, artifacts: Iterable[Artifact]) -> None:
-        line, maker = self._names.line, self._names.maker
-        values = [
-            artifact_values(row, line(cursor, row.project, row.line), maker(cursor, row.run))
-            for row in artifacts
-        ]
+        values, names, line, maker = [], ("", "", ""), 0, 0
+        for row in artifacts:
+            if (row.project, row.line, row.run) != names:  # most are of one run
+                names = (row.project, row.line, row.run)
+                line = self._names.line(cursor, row.project, row.line)
+                maker = self._names.maker(cursor, row.run)
+            values.append(artifact_values(row, line, maker))
         try:
             cursor.executemany(rows.INSERT, values)
         except self._database.twice as error:
@@ -298,7 +300,7 @@ class RelationalStore:
         seq, place = 0, self._journal_number(journal) * rows.PLACE
         while page := self._database.rows(_READ, (place + seq, place + rows.PLACE - 1, _EVENTS)):
             for found, at, kind, body, _ in cast("list[tuple[int, int, str, str, bytes]]", page):
-                seq = found - place
+                seq = rows.beyond(place + seq, found, "event") - place
                 yield Raw(seq, at, kind, body)
 
     def _journal_number(self, journal: str) -> int:
@@ -326,8 +328,10 @@ class RelationalStore:
         return last, Digest(chain.hex())
 
     def journals(self) -> Sequence[str]:
-        found = self._database.rows("SELECT name FROM journal ORDER BY id")
-        return [cast("str", row[0]) for row in found]
+        found = [row[0] for row in self._database.rows("SELECT name FROM journal ORDER BY id")]
+        if not all(isinstance(name, str) for name in found):
+            raise IntegrityError("the table of journals is damaged: a name is no text")
+        return cast("list[str]", found)
 
     def runs(self, line: str | None = None, *, imported: bool = False) -> Sequence[RunRow]:
         found = self._database.rows(_RUNS, (line, line, int(imported)))
@@ -349,10 +353,16 @@ class RelationalStore:
         return self._one(rows.FIND_ANY, project, line, step)
 
     def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
+        newest: dict[StepId, Artifact] = {}
+
+        def take(row: Row) -> None:
+            artifact = artifact_from((project, line, *row))
+            newest[artifact.step] = artifact
+
         known = self._names.known_line(project, line)
-        found = self._database.rows(rows.NEWEST_OF_ALL, (known,)) if known is not None else ()
-        newest = {row[2]: row for row in found}  # by step; the last one stands
-        return {row.step: row for row in map(artifact_from, newest.values())}
+        if known is not None:
+            self._database.each(rows.NEWEST_OF_ALL, (known,), take)
+        return newest
 
     def _one(self, query: str, project: str, line: str, *values: Value) -> Artifact | None:
         known = self._names.known_line(project, line)
@@ -385,7 +395,7 @@ class RelationalStore:
         while page := self._database.rows(query, (*values, after)):
             for row in page:
                 artifact = artifact_from(row)
-                after = artifact.number
+                after = rows.beyond(after, artifact.number, "artifact")
                 yield artifact
 
     def steady(self) -> AbstractContextManager[None]:

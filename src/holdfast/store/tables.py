@@ -69,6 +69,12 @@ class Tables(Protocol):
     def rows(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         """All rows of a query, as of everything committed so far."""
 
+    def each(self, statement: str, values: Sequence[Value], take: Callable[[Row], None]) -> None:
+        """Give each row of a query away, so that they are never all there; `take` asks nothing itself.
+
+        What was lost on the way is read again from the first row.
+        """
+
     def rows_many(self, statement: str, values: Sequence[Sequence[Value]]) -> list[Row]:
         """The rows of one query for each set of values, in that order."""
 

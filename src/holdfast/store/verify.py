@@ -10,7 +10,7 @@ from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.line import ContentPurged, RunImported
 from holdfast.store.blobs import Blobs
 from holdfast.store.codec import decode, encode, first_hash, hash_of_row
-from holdfast.store.rows import PLACE
+from holdfast.store.rows import PLACE, beyond
 from holdfast.store.tables import Row, Tables, Value
 
 _PAGE = 500
@@ -34,6 +34,9 @@ def problems(database: Tables, files: Blobs) -> Iterator[str]:
 def _journals(database: Tables) -> Iterator[str]:
     heads = database.rows("SELECT id, name, last, hash FROM journal ORDER BY id")
     for number, name, last, end in cast("list[tuple[int, str, int, bytes]]", heads):
+        if not _is_head(number, name, last, end):
+            yield f"database: journal {number!s} is damaged: these are no columns of a journal"
+            continue
         try:
             yield from _journal(database, number, name, last, end)
         except HoldfastError as error:
@@ -43,6 +46,12 @@ def _journals(database: Tables) -> Iterator[str]:
         yield f"database: events of a journal {row[0]!s} that is not there"
 
 
+def _is_head(number: object, name: object, last: object, end: object) -> bool:
+    """Whether these can be the columns of a journal: a damaged schema may take another table for it."""
+    found = tuple(map(type, (number, name, last, end)))
+    return found == (int, str, int, bytes)
+
+
 def _journal(database: Tables, number: int, name: str, last: int, end: bytes) -> Iterator[str]:
     """Each event against its own hash, so that one changed event is one line."""
     chain, seq, place = first_hash(name), 0, number * PLACE
@@ -50,7 +59,7 @@ def _journal(database: Tables, number: int, name: str, last: int, end: bytes) ->
         for found, at, kind, body, stored in cast("list[tuple[int, int, str, str, bytes]]", page):
             if found != place + seq + 1:
                 yield f"journal '{name}': event {seq + 1} is missing"
-            seq = found - place
+            seq = beyond(place + seq, found, "event") - place
             if hash_of_row(chain, seq, at, kind, body) != stored:
                 yield f"journal '{name}': event {seq} is damaged"
             elif problem := _text_problem(kind, body):
@@ -117,7 +126,7 @@ def _small(database: Tables) -> Iterator[str]:
     query = "SELECT id, digest, content FROM blob WHERE id > ? ORDER BY id LIMIT ?"
     while page := cast("list[tuple[int, Value, Value]]", database.rows(query, (after, _PAGE))):
         for number, key, content in page:
-            after = number
+            after = beyond(after, number, "blob")
             if not isinstance(key, bytes):
                 yield f"database: row {number} of 'blob' has no digest"
                 continue

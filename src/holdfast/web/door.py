@@ -225,9 +225,8 @@ def _announced(headers: Iterable[tuple[bytes, bytes]]) -> int:
 
 
 def _too_large(size: int, most: int) -> Response:
-    words = (
-        f"the body has {size:,} bytes, and {size_of(most)} are the most\nhint: {moved_by('body')}\n"
-    )
+    hint = moved_by("body", most)
+    words = f"the body has {size:,} bytes, and {size_of(most)} are the most\nhint: {hint}\n"
     return PlainTextResponse(words, status_code=413, headers={"Connection": "close"})
 
 

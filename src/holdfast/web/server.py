@@ -163,9 +163,8 @@ class Protocol(H11Protocol):
         return [one for one in self.connections if isinstance(one, Protocol) and one is not self]
 
     def _refuse(self, most: int) -> None:
-        words = (
-            f"the page has {most} connections already\nhint: {moved_by('connections')}\n".encode()
-        )
+        hint = moved_by("connections", most)
+        words = f"the page has {most} connections already\nhint: {hint}\n".encode()
         headers = [
             (b"content-type", b"text/plain; charset=utf-8"),
             (b"content-length", str(len(words)).encode()),

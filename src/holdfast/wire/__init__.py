@@ -11,13 +11,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, UsageError, outside_fault
 from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import Agreed, Options, Recorded, Where
+from holdfast.model.fixed import frozen
 from holdfast.model.plan import Limits, Plan, RunId, Step, StepId, plan_digest
 from holdfast.wire import market
 from holdfast.wire.shared import (
@@ -172,7 +173,7 @@ def registry_for(plan: Plan) -> Registry:
     return with_voices(known_agents(), plan.voices)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wishes:
     """What a face asks of an engine beside the run's own options."""
 
@@ -305,7 +306,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         agreed=wishes.agreed,
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
-        inline=frozenset(wishes.functions),
+        inline=wishes.functions,
         parallel=parallel,
         elsewhere=_elsewhere(plan, wishes, parallel),
         one_by_one=wishes.parallel == 1,
@@ -648,7 +649,26 @@ def live_runs(store: Store) -> frozenset[RunId]:
 
 def drives(store: Store, project: str, line: str, run: RunId) -> bool:
     """Whether a live engine drives a run of a line."""
+    return driver(store, project, line, run) is not None
+
+
+def driver(store: Store, project: str, line: str, run: RunId) -> ports.Owner | None:
+    """The live engine that drives a run of a line."""
     from holdfast.store.host import gone
 
-    holders = store.holders(project, line)
-    return any(holder.run == run and not gone(holder) for holder in holders)
+    holders = (holder for holder in store.holders(project, line) if holder.run == run)
+    return next((holder.owner for holder in holders if not gone(holder)), None)
+
+
+def output_of(owner: ports.Owner) -> str | None:
+    """The file into which an engine of this machine writes what it says; None if there is none to be seen."""
+    from holdfast.store.host import this_process
+
+    here = this_process()
+    if (owner.host, owner.boot) != (here.host, here.boot):
+        return None
+    try:
+        path = os.readlink(f"/proc/{owner.pid}/fd/1")
+    except OSError:  # somebody else's, or gone just now
+        return None
+    return path if os.path.isfile(path) else None

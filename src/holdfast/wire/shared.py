@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from holdfast.errors import UsageError
+from holdfast.model.fixed import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +114,7 @@ def make_shared(url: str, *, blobs: str = "", role: str = "") -> tuple[str, bool
     return make_store(url, blobs=blobs, role=role)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """How a store is: where, how much is in it, who works with it."""
 

@@ -55,7 +55,8 @@ def read_ticket(text: str, name: str = "", walls: Walls = WALLS) -> Ticket:
     """The ticket in a text; UsageError says what is wrong. `name` is the file it came from, bare."""
     if len(text.encode("utf-8", "replace")) > walls.ticket:
         message = f"the ticket has more than {size_of(walls.ticket)}"
-        raise UsageError(message, hint=f"say it in fewer words; {moved_by('ticket')}")
+        moved = moved_by("ticket", walls.ticket)
+        raise UsageError(message, hint=f"say it in fewer words; {moved}")
     plain = text.replace("\r\n", "\n").lstrip("\ufeff")
     if not plain.strip():
         raise UsageError("the ticket is empty", hint="say what is wanted")
