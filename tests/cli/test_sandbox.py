@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.process.terms import Terms
+from tests.cli.coders import PROTOCOL
 from tests.cli.project import Project, finish, until
 from tests.cli.test_graph_files import digest, employ, put
 from tests.passing import listening_for_a_moment
@@ -667,8 +668,17 @@ def test_who_stops_listening_fails_no_step(
     shown = tmp_path_factory.mktemp("shown")
     configure(project, f'[sandbox]\nreadable = ["{shown}"]\n')
     project.write("called.py", "def made():\n    return 1\n")
-    project.plan({"a": {"shell": "echo 1"}, "b": {"uses": "python", "run": "called:made"}})
+    body = "top, prompt, number = begin()\nend(number)\n"
+    project.write("agent.py", f"import json, sys\n{PROTOCOL}\n{body}")
+    agent = {"uses": "cli-agent", "run": ["acp:python3", "agent.py"], "inputs": ["agent.py"]}
+    project.plan(
+        {
+            "a": {"shell": "echo 1"},
+            "b": {"uses": "python", "run": "called:made"},
+            "c": {**agent, "prompt": "do it", "retries": 0},
+        }
+    )
     with listening_for_a_moment(shown):
         ended = project.run("-j", "1")
-    assert (ended.code, ended.states) == (0, {"a": "done", "b": "done"}), ended.err
+    assert (ended.code, set(ended.states.values())) == (0, {"done"}), (ended.states, ended.err)
     assert "unconfined" not in ended.err

@@ -17,6 +17,7 @@ import pytest
 from holdfast.errors import ProcessError
 from holdfast.process import run as process
 from holdfast.process.run import Command, Completed, Slots, probe, sweep, sweep_slots
+from holdfast.process.tree import namespace, slot_mark
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 DEADLINE = 20.0
@@ -366,13 +367,26 @@ def test_a_sweep_spares_other_marks(command: Callable[..., Command], mark: str) 
 def test_what_is_left_of_the_slots_of_a_dead_engine_is_swept() -> None:
     """A process that bubblewrap made and did not yet let begin outlives both."""
     with subprocess.Popen(["sleep", "999"]) as engine:
-        left = subprocess.Popen(["sleep", "999"], env={"HOLDFAST_MARK": f"slot#{engine.pid}.1"})
+        mark = f"{slot_mark()}#{engine.pid}.1"
+        left = subprocess.Popen(["sleep", "999"], env={"HOLDFAST_MARK": mark})
         until(lambda: b"sleep" in Path(f"/proc/{left.pid}/cmdline").read_bytes())
         sweep_slots()
         assert left.poll() is None, "its engine lives"
         engine.kill()
     assert sweep_slots() >= 1
     assert left.wait(DEADLINE) is not None
+
+
+def test_what_an_engine_of_another_pid_namespace_started_is_spared() -> None:
+    """As in a container: from here its processes are seen, but its own number is somebody else's."""
+    with subprocess.Popen(["sleep", "999"]) as engine:
+        engine.kill()
+    elsewhere = f"slot:{int(namespace()) + 1}#{engine.pid}.1"
+    with subprocess.Popen(["sleep", "999"], env={"HOLDFAST_MARK": elsewhere}) as other:
+        until(lambda: b"sleep" in Path(f"/proc/{other.pid}/cmdline").read_bytes())
+        sweep_slots()
+        assert other.poll() is None
+        other.kill()
 
 
 def test_a_sweep_without_a_mark_is_refused() -> None:

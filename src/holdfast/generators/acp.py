@@ -25,7 +25,7 @@ from holdfast.model.fixed import fixed
 from holdfast.model.text import one_line
 from holdfast.model.version import VERSION
 from holdfast.process.child import Child
-from holdfast.process.confine import Sandbox
+from holdfast.process.confine import Sandbox, without_gone
 
 PROTOCOL = 1
 _MOST_LINE = 16 << 20
@@ -71,17 +71,34 @@ async def talk_acp(
     refusal: Callable[[str], str],
     on_output: Callable[[str, bytes], None],
 ) -> Talked:
-    """Start an agent, give it one prompt, answer what it asks, and end it; ProcessError if it breaks off."""
-    child = Child.start(
-        argv,
-        folder,
-        env,
-        mark,
-        on_stderr=lambda chunk: on_output("stderr", chunk),
-        most=_MOST_LINE,
-        wanted=sandbox,
-    )
-    session = _Session(child, folder, refusal, on_output, is_held=sandbox is not None)
+    """Start an agent, give it one prompt, answer what it asks, and end it; ProcessError if it breaks off.
+
+    If something that the sandbox hides vanished while it was laid out, no agent began: it is started again.
+    """
+    while True:
+        child = Child.start(
+            argv,
+            folder,
+            env,
+            mark,
+            on_stderr=lambda chunk: on_output("stderr", chunk),
+            most=_MOST_LINE,
+            wanted=sandbox,
+        )
+        session = _Session(child, folder, refusal, on_output, is_held=sandbox is not None)
+        try:
+            return await _talked(session, prompt, seconds)
+        except ProcessError:
+            await child.kill()
+            again = None if child.was_begun or sandbox is None else without_gone(sandbox)
+            if again is None:
+                raise
+            sandbox = again
+        finally:
+            await child.kill()
+
+
+async def _talked(session: _Session, prompt: str, seconds: float | None) -> Talked:
     try:
         async with asyncio.timeout(seconds):
             flaw = await session.through(prompt)
@@ -89,8 +106,6 @@ async def talk_acp(
         return Talked(session.said, f"did not end within {seconds:g} s", is_late=True)
     except FloodError:
         return Talked(session.said, f"wrote more than {_MOST_HEARD >> 20} MB to stdout")
-    finally:
-        await child.kill()
     return Talked(session.said, flaw)
 
 

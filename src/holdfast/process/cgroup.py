@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 
 from holdfast.model.fixed import frozen
 from holdfast.process.limits import Limits
+from holdfast.process.tree import is_gone, namespace
 
-_NAME = re.compile(r"holdfast-([0-9]+)\.[0-9]+\Z")
+_NAME = re.compile(r"holdfast-([0-9]*)-([0-9]+)\.[0-9]+\Z")
 _CONTROLLERS = ("pids", "memory")
 _SETTINGS = {1: "memory.limit_in_bytes", 2: "memory.max"}
 _KILLS = {1: "memory.oom_control", 2: "memory.events"}
@@ -72,7 +73,7 @@ def make(limits: Limits) -> Group | None:
         bounds = {name: wanted[name] for name in tree.controllers if wanted[name] is not None}
         if not bounds:
             continue
-        folder = os.path.join(tree.folder, f"holdfast-{os.getpid()}.{next(_numbers)}")
+        folder = _named(tree.folder, next(_numbers))
         try:
             os.mkdir(folder)
             group.made.append((tree, folder))
@@ -138,8 +139,12 @@ def _beneath(point: str, path: str) -> str:
     return os.path.normpath(f"{point}/{path}")
 
 
+def _named(folder: str, number: int) -> str:
+    return os.path.join(folder, f"holdfast-{namespace()}-{os.getpid()}.{number}")
+
+
 def _can_make(tree: Tree) -> bool:
-    trial = os.path.join(tree.folder, f"holdfast-{os.getpid()}.0")
+    trial = _named(tree.folder, 0)
     try:
         os.mkdir(trial)
         os.rmdir(trial)
@@ -152,7 +157,7 @@ def _sweep(folder: str) -> None:
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             owner = _NAME.match(name)
-            if owner is not None and not os.path.exists(f"/proc/{owner[1]}"):
+            if owner is not None and is_gone(owner[1], owner[2]):
                 with contextlib.suppress(OSError):
                     os.rmdir(os.path.join(folder, name))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 import signal
 import socket
@@ -24,6 +23,7 @@ from holdfast.errors import NotBegunError, ProcessError
 from holdfast.process import sandbox, slot
 from holdfast.process.confine import Sandbox
 from holdfast.process.launch import Started, environment, start
+from holdfast.process.tree import namespace, slot_mark
 
 # A request up to this size is one message; a longer one goes by a file in memory.
 _INLINE = 2**15
@@ -55,10 +55,10 @@ class Slot:
             try:
                 number = theirs.fileno()
                 started = start(
-                    (*_EXECUTE, _namespace(), str(number), "" if wanted is None else "alone"),
+                    (*_EXECUTE, namespace(), str(number), "" if wanted is None else "alone"),
                     "/",
                     {},
-                    mark="slot",
+                    mark=slot_mark(),
                     stdin=subprocess.DEVNULL,
                     confine="auto",
                     first=(number,),
@@ -331,9 +331,3 @@ def _with_python(wanted: Sandbox) -> Sandbox:
 def _request(program: str, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> bytes:
     fields = [program, cwd, str(len(argv)), *argv, *(f"{k}={v}" for k, v in env.items()), ""]
     return os.fsencode("\0".join(fields))
-
-
-@functools.cache
-def _namespace() -> str:
-    """The pid namespace of this process, which a slot must not be in."""
-    return str(os.stat("/proc/self/ns/pid").st_ino)

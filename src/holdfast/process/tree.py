@@ -29,7 +29,7 @@ _SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 _POLL_SECONDS = 0.01
 # Descriptors held at once while waiting for killed processes; a fork bomb leaves thousands.
 BATCH = 64
-_SLOT = re.compile(r"slot#([0-9]+)\.")
+_SLOT = re.compile(r"slot:([0-9]*)#([0-9]+)\.")
 
 # The processes this one started itself: whoever started them takes their exit status. Process-wide,
 # as the table of children is.
@@ -235,6 +235,25 @@ def _descendants(table: dict[int, Entry], seeds: Iterable[int]) -> set[int]:
     return found
 
 
+@functools.cache
+def namespace() -> str:
+    """The pid namespace of this process; empty where there is none."""
+    try:
+        return str(os.stat("/proc/self/ns/pid").st_ino)
+    except OSError:
+        return ""
+
+
+def slot_mark() -> str:
+    """What marks a slot: the namespace that the number of its engine, which follows, belongs to."""
+    return f"slot:{namespace()}"
+
+
+def is_gone(there: str, pid: str) -> bool:
+    """Whether a process of this very namespace is no more; of others nothing is known."""
+    return there == namespace() and not os.path.exists(f"/proc/{pid}")
+
+
 def sweep(mark_prefix: str) -> int:
     """End every process whose mark starts so, with its descendants; return how many there were.
 
@@ -250,12 +269,13 @@ def sweep_slots() -> int:
     """End what is left of slots whose engine is gone; return how many processes there were.
 
     Bubblewrap ends with its engine, but a process that it had just made, and not yet let begin, waits for
-    ever. A number that is in use again is spared: it may be another engine's.
+    ever. A number that is in use again is spared: it may be another engine's. So is whatever an engine in
+    another pid namespace started, as in a container: its number means nothing here.
     """
 
     def is_left(entry: Entry) -> bool:
         owner = _SLOT.match(mark_of(entry.pid) or "")
-        return owner is not None and not os.path.exists(f"/proc/{owner[1]}")
+        return owner is not None and is_gone(owner[1], owner[2])
 
     return _end(Family(is_left))
 
