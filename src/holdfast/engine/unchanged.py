@@ -264,7 +264,7 @@ def _functions(world: World, plan: Plan) -> Digest:
     for step in plan.steps.values() if functions else ():
         if step.id not in functions:
             continue
-        key = step.id if _is_judged(step) else id(functions[step.id])
+        key = step.id if step.is_judged else id(functions[step.id])
         if key not in numbers:
             numbers[key] = len(parts)
             parts.append(world.executor.identity(step, world.root))
@@ -278,11 +278,6 @@ def _assigned(plan: Plan, parts: Sequence[Mapping[str, Json]], which: array[int]
     return digest_bytes(names.encode() + b"\0" + canonical(parts) + which.tobytes())
 
 
-def _is_judged(step: Step) -> bool:
-    """Whether its identity is also that of its guards."""
-    return bool(step.guards or step.outputs) or step.schema is not None
-
-
 def _identified(step: Step) -> Iterator[tuple[object, Step]]:
     """Steps that stand for the parts of one that are found out by content, each with a key.
 
@@ -293,7 +288,7 @@ def _identified(step: Step) -> Iterator[tuple[object, Step]]:
     elif step.uses != "shell":
         yield step.id, step
         return
-    if _is_judged(step):
+    if step.is_judged:
         guards, schema = step.guards, step.schema
         asked = Step(step.id, guards=guards, schema=schema, outputs=step.outputs)
         yield repr((guards, schema, step.outputs)), asked

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from holdfast.errors import AttemptError, EditError, HoldfastError, IntegrityError, StoreError
 from holdfast.executors.answer import Changes, unpack_answer
-from holdfast.executors.identity import files_of, has_guards
+from holdfast.executors.identity import files_of
 from holdfast.executors.local import LocalExecutor, crashed
 from holdfast.executors.parcel import Get, Put, Wish, lay, pack
 from holdfast.model.digest import Json
@@ -124,7 +124,7 @@ class Elsewhere:
 
     def _code(self, job: Job) -> set[str]:
         """The files of the project that lie not in the folder: modules, and schemas of guards."""
-        if job.step.uses == "shell" and not has_guards(job.step):
+        if job.step.uses == "shell" and not job.step.is_judged:
             return set()
         return files_of(self._local.identity(job.step, job.root))
 

@@ -50,11 +50,6 @@ class Identities:
         return found(step, root)
 
 
-def has_guards(step: Step) -> bool:
-    """Whether anything judges what the step makes."""
-    return bool(step.guards or step.outputs) or step.schema is not None
-
-
 def implied(step: Step) -> tuple[Guard, ...]:
     """The guards that `outputs` and `schema` of a step stand for."""
     guards = []
@@ -71,7 +66,7 @@ def joined_identity(
     """The generator's part, `guards` in their order, and all that is `unresolved` in either."""
     try:
         made = generator()
-        if not has_guards(step):
+        if not step.is_judged:
             return made
         found = dict(made)
         guards = _parts(step, guard)
@@ -86,7 +81,7 @@ def joined_identity(
 
 def judged_by(step: Step, guard: Callable[[Guard, str], Part], folder: str, root: str) -> Basis:
     """What the guards of a step decide by: a command where the step works, a module in the project."""
-    if not has_guards(step):
+    if not step.is_judged:
         return Basis({}, {})
     return Basis(
         _files("files", _parts(step, lambda item: guard(item, folder))),

@@ -15,7 +15,7 @@ from holdfast.errors import (
     StoreError,
     outside_fault,
 )
-from holdfast.executors.identity import Basis, has_guards, implied, joined_identity, judged_by
+from holdfast.executors.identity import Basis, implied, joined_identity, judged_by
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard, Step, StepId
@@ -59,7 +59,7 @@ class LocalExecutor:
 
     def at_once(self, job: Job) -> Outcome | None:
         step = job.step
-        if self._inline is None or has_guards(step):
+        if self._inline is None or step.is_judged:
             return None
         try:
             candidate = self._inline.at_once(job)
@@ -150,7 +150,7 @@ class LocalExecutor:
 
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
         """The generator's part, `guards` in their order, and all that is `unresolved` in either."""
-        if self._inline is not None and step.id in self and not has_guards(step):
+        if self._inline is not None and step.id in self and not step.is_judged:
             return self._inline.identity(step, root)
         return joined_identity(
             step,

@@ -192,6 +192,11 @@ class Step:
         return self.asks_model or self.uses == CLI_AGENT
 
     @property
+    def is_judged(self) -> bool:
+        """Whether anything judges what it makes; `outputs` and `schema` stand for guards too."""
+        return bool(self.guards or self.outputs) or self.schema is not None
+
+    @property
     def has_judge(self) -> bool:
         """Whether a model is asked about what it makes."""
         return bool(self.guards) and any(guard.asks_model for guard in self.guards)
