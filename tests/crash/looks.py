@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 from holdfast.engine.audit import audit
-from holdfast.process.tree import slot_mark
+from holdfast.process.tree import namespace
 from holdfast.store.sqlite import SqliteStore
 from tests.crash.scene import Scene
 
@@ -90,7 +90,7 @@ def left_running(runs: Sequence[str], engines: Sequence[int] = ()) -> list[str]:
 
 def _slots(engines: Sequence[int]) -> Iterator[str]:
     """The marks of what engines kept. A number that lives again is another engine's by now."""
-    return (f"={slot_mark()}#{pid}." for pid in engines if not Path(f"/proc/{pid}").exists())
+    return (f"=slot#{namespace()}:{pid}." for pid in engines if not Path(f"/proc/{pid}").exists())
 
 
 def unsound(store: Path) -> list[str]:

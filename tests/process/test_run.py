@@ -17,7 +17,7 @@ import pytest
 from holdfast.errors import ProcessError
 from holdfast.process import run as process
 from holdfast.process.run import Command, Completed, Slots, probe, sweep, sweep_slots
-from holdfast.process.tree import namespace, slot_mark
+from holdfast.process.tree import namespace
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 DEADLINE = 20.0
@@ -339,6 +339,35 @@ def test_a_killed_engine_leaves_nothing_after_a_sweep(mode: str, mark: str) -> N
     assert sweep(mark) == 0
 
 
+ABRUPT = """
+import asyncio, os, subprocess, sys
+from holdfast.process.confine import Sandbox
+from holdfast.process.launch import start
+async def main():
+    folder, mark = sys.argv[1:]
+    argv = ("sh", "-c", "touch begun; sleep 999")
+    wanted = Sandbox(writable=(folder,))
+    start(argv, folder, {"PATH": "/bin"}, mark=mark, stdin=subprocess.DEVNULL, confine="auto", wanted=wanted)
+    os.kill(os.getpid(), 9)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.req("D20", "I12")
+def test_an_engine_killed_while_a_sandbox_is_made_leaves_neither_it_nor_the_command(
+    tmp_path: Path, mark: str, require_part: Callable[[str], str]
+) -> None:
+    require_part("bubblewrap")
+    done = subprocess.run(
+        [sys.executable, "-c", ABRUPT, str(tmp_path), mark],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    until(lambda: survivors(mark) == [])
+    assert not (tmp_path / "begun").exists()
+
+
 def test_a_first_run_leaves_no_zombie(mode: str, mark: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, TREE + "echo hello", mode, mark],
@@ -367,7 +396,7 @@ def test_a_sweep_spares_other_marks(command: Callable[..., Command], mark: str) 
 def test_what_is_left_of_the_slots_of_a_dead_engine_is_swept() -> None:
     """A process that bubblewrap made and did not yet let begin outlives both."""
     with subprocess.Popen(["sleep", "999"]) as engine:
-        mark = f"{slot_mark()}#{engine.pid}.1"
+        mark = f"slot#{namespace()}:{engine.pid}.1"
         left = subprocess.Popen(["sleep", "999"], env={"HOLDFAST_MARK": mark})
         until(lambda: b"sleep" in Path(f"/proc/{left.pid}/cmdline").read_bytes())
         sweep_slots()
@@ -381,7 +410,7 @@ def test_what_an_engine_of_another_pid_namespace_started_is_spared() -> None:
     """As in a container: from here its processes are seen, but its own number is somebody else's."""
     with subprocess.Popen(["sleep", "999"]) as engine:
         engine.kill()
-    elsewhere = f"slot:{int(namespace()) + 1}#{engine.pid}.1"
+    elsewhere = f"slot#{int(namespace()) + 1}:{engine.pid}.1"
     with subprocess.Popen(["sleep", "999"], env={"HOLDFAST_MARK": elsewhere}) as other:
         until(lambda: b"sleep" in Path(f"/proc/{other.pid}/cmdline").read_bytes())
         sweep_slots()

@@ -20,12 +20,13 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from holdfast.errors import ProcessError, outside_fault
-from holdfast.process import cgroup, limits, restrain, sandbox, tree
+from holdfast.process import cgroup, limits, restrain, sandbox, tree, watch
 from holdfast.process.confine import Sandbox
 
 Confine = Literal["auto", "never"]
@@ -388,7 +389,7 @@ def start(
 
 def environment(cwd: str, env: Mapping[str, str], mark: str) -> dict[str, str]:
     """What a command finds: `env`, PWD, which bubblewrap sets in any case, and a unique mark."""
-    unique = f"{mark}#{os.getpid()}.{next(_numbers)}"
+    unique = f"{mark}#{tree.owner()}.{next(_numbers)}"
     place = _plain(cwd) if cwd.startswith("/") else os.path.abspath(cwd)
     return {**env, "PWD": place, tree.MARK: unique}
 
@@ -425,13 +426,16 @@ def _popen_confined(
         passed += [status_end, *(first or ())]
         gate = None
         if wanted is not None:
-            held, line = os.pipe()
+            # A slot that finds nobody there ends by itself.
+            held, line = _lasting_pipe() if first is None else os.pipe()
             ends.callback(os.close, held)
             gate = Gate(wanted, line)
             kept.callback(gate.close)
             words += ["--block-fd", str(held)]
             passed.append(held)
         words += ["--", *argv] if first is None else ["--as-pid-1", "--", *argv]
+        if gate is not None and first is None:
+            _watched(os.getpid())
         popen = _popen(words, cwd, own, stdin, passed)
         kept.pop_all()
         return popen, status, gate
@@ -457,6 +461,54 @@ def _popen(
     )
     tree.roots.add(popen.pid)
     return popen
+
+
+@functools.lru_cache(maxsize=1)
+def _watched(_: int) -> None:
+    """Have somebody end what is half made when this process is killed; once for a process."""
+    end, line = os.pipe()  # the line is never closed: that this process ends closes it
+    try:
+        with _closing(end):
+            argv = (
+                os.path.realpath(sys.executable),
+                "-I",
+                "-S",
+                "-E",
+                watch.__file__,
+                str(end),
+                tree.owner(),
+            )
+            popen = subprocess.Popen(
+                argv,
+                cwd="/",
+                env={},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                pass_fds=(end,),
+            )
+    except OSError:  # no process to be had: the next engine sweeps
+        os.close(line)
+        return
+    tree.roots.add(popen.pid)
+    popen.returncode = 0  # it outlives this process, which never waits for it
+
+
+def _lasting_pipe() -> tuple[int, int]:
+    """A pipe whose reader waits also when the writer is gone.
+
+    Bubblewrap takes the end of what it reads for leave to go on: a command whose engine was killed while its
+    sandbox was made would begin with nobody there. The reader here is a writer too, so no end comes.
+    """
+    held, line = os.pipe()
+    try:
+        return os.open(f"/proc/self/fd/{held}", os.O_RDWR | os.O_CLOEXEC), line
+    except BaseException:
+        os.close(line)
+        raise
+    finally:
+        os.close(held)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from holdfast.errors import outside_fault
 from holdfast.model.fixed import frozen
 from holdfast.process.confine import Place, Sandbox, is_empty, places, sockets, without_gone
 from holdfast.process.syscalls import call_filter
-from holdfast.process.tree import MARK, slot_mark
+from holdfast.process.tree import MARK, owner
 
 _TRIAL_SECONDS = 15.0
 STATUS_MOST = 4096  # bytes; its report is two short lines
@@ -139,7 +139,7 @@ def _try(
             trial = subprocess.run(
                 [program, *words, "--", program, "--version"],
                 pass_fds=(*given, report_end),
-                env={**os.environ, MARK: f"{slot_mark()}#{os.getpid()}.0"},
+                env={**os.environ, MARK: f"slot#{owner()}.0"},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_TRIAL_SECONDS,

@@ -23,7 +23,7 @@ from holdfast.errors import NotBegunError, ProcessError
 from holdfast.process import sandbox, slot
 from holdfast.process.confine import Sandbox
 from holdfast.process.launch import Started, environment, start
-from holdfast.process.tree import namespace, slot_mark
+from holdfast.process.tree import namespace
 
 # A request up to this size is one message; a longer one goes by a file in memory.
 _INLINE = 2**15
@@ -58,7 +58,7 @@ class Slot:
                     (*_EXECUTE, namespace(), str(number), "" if wanted is None else "alone"),
                     "/",
                     {},
-                    mark=slot_mark(),
+                    mark="slot",
                     stdin=subprocess.DEVNULL,
                     confine="auto",
                     first=(number,),

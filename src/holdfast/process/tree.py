@@ -29,7 +29,7 @@ _SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 _POLL_SECONDS = 0.01
 # Descriptors held at once while waiting for killed processes; a fork bomb leaves thousands.
 BATCH = 64
-_SLOT = re.compile(r"slot:([0-9]*)#([0-9]+)\.")
+_SLOT = re.compile(r"slot#([0-9]*):([0-9]+)\.")
 
 # The processes this one started itself: whoever started them takes their exit status. Process-wide,
 # as the table of children is.
@@ -244,9 +244,9 @@ def namespace() -> str:
         return ""
 
 
-def slot_mark() -> str:
-    """What marks a slot: the namespace that the number of its engine, which follows, belongs to."""
-    return f"slot:{namespace()}"
+def owner() -> str:
+    """How this engine is named in the marks of what it starts."""
+    return f"{namespace()}:{os.getpid()}"
 
 
 def is_gone(there: str, pid: str) -> bool:
@@ -274,8 +274,8 @@ def sweep_slots() -> int:
     """
 
     def is_left(entry: Entry) -> bool:
-        owner = _SLOT.match(mark_of(entry.pid) or "")
-        return owner is not None and is_gone(owner[1], owner[2])
+        engine = _SLOT.match(mark_of(entry.pid) or "")
+        return engine is not None and is_gone(engine[1], engine[2])
 
     return _end(Family(is_left))
 
