@@ -51,6 +51,38 @@ def test_pins_are_listed_and_let_go(project: Project) -> None:
     assert project.ok("verify").code == 0
 
 
+@pytest.mark.req("I17")
+def test_a_purged_receipt_repeats_no_effect(project: Project) -> None:
+    sends = {"shell": project.sh("echo sent"), "effects": "external"}
+    after = {"shell": project.sh("cat $HOLDFAST_INPUTS/send"), "needs": ["send"]}
+    project.plan({"send": sends, "after": after, "other": {"shell": project.sh()}})
+    project.run("--yes")
+    project.ran()
+    project.ok("purge", digest("sent\n"), "--because", "a name", "--yes")
+    seen = project.ok("plan", "--json").json["steps"]["send"]
+    assert (seen["decision"], seen["reason"]["code"]) == ("wait", "effect_unconfirmed")
+    held = project.run("--yes")
+    assert (held.code, held.states["send"], held.states["other"]) == (3, "waiting", "reused")
+    assert "would repeat its effect" in held.err
+    assert project.run("--yes").states["send"] == "waiting", "a new run holds it too"
+    assert project.ran() == []
+    project.ok("amend", "send", "-", stdin=b"sent, they say\n")
+    assert project.run("--yes").states == {"send": "reused", "after": "done", "other": "reused"}
+    assert project.ran() == ["after"]
+    project.ok("verify", "--all")
+
+
+@pytest.mark.req("I17")
+def test_whoever_asks_for_it_repeats_the_effect_of_a_purged_receipt(project: Project) -> None:
+    project.plan({"send": {"shell": project.sh("echo sent"), "effects": "external"}})
+    project.run("--yes")
+    project.ok("purge", digest("sent\n"), "--because", "a name", "--yes")
+    assert project.run("--yes").code == 3
+    assert project.run("--yes", "--force-node", "send").states == {"send": "done"}
+    assert project.ran() == ["send"] * 2
+    project.ok("verify", "--all")
+
+
 def test_what_is_purged_is_gone_and_the_store_is_whole(project: Project) -> None:
     three_steps(project)
     secret = digest("secret\n")

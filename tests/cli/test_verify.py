@@ -519,6 +519,63 @@ def test_what_would_repeat_an_effect_is_made_again_only_if_somebody_asks(project
     project.ok("verify")
 
 
+@pytest.mark.req("I5", "I17")
+def test_a_lost_receipt_fails_what_reads_it_and_disturbs_nothing_else(project: Project) -> None:
+    send = {"shell": project.sh(LARGE), "effects": "external"}
+    reads = {"shell": "cat word; wc -c < $HOLDFAST_INPUTS/send", "inputs": ["word"]}
+    other = {"shell": project.sh("cat word"), "inputs": ["word"], "effects": "external"}
+    project.write("word", "one")
+    project.plan({"send": send, "reads": {**reads, "needs": ["send"]}, "other": other})
+    lose(project, str(project.run("--yes").digests["send"]))
+    project.ok("repair")
+    project.ran()
+    project.write("word", "two")
+    for _ in range(2):
+        found = project.run("--yes")
+        assert (found.code, found.states["reads"]) == (1, "failed")
+        assert found.states["other"] in {"done", "reused"}
+        assert "holdfast amend send FILE gives it" in found.err
+    assert project.ran() == ["other"]
+    project.write("sent.txt", "what it gave\n")
+    project.ok("amend", "send", "sent.txt")
+    assert project.run("--yes").states["reads"] == "done"
+    assert project.ran() == []
+    project.ok("repair")
+    project.ok("verify")
+
+
+@pytest.mark.req("D07", "I17")
+@pytest.mark.parametrize("lost", ["the log", "the database", "the tables"])
+def test_a_store_whose_database_is_lost_is_not_taken_for_a_new_one(
+    project: Project, lost: str
+) -> None:
+    steps = {"send": {"shell": project.sh(), "effects": "external"}}
+    project.plan({**steps, "waits": {"shell": project.gate("go"), "needs": ["send"]}})
+    engine = project.start("run", "--yes")
+    until(lambda: project.has_at_gate("go") or engine.poll() is not None)
+    assert engine.poll() is None, finish(engine)
+    kill(engine)
+    project.open("go")
+    database = project.store / "state.db"
+    log = database.with_name("state.db-wal")
+    assert log.stat().st_size > 0
+    if lost == "the log":
+        log.unlink()
+    elif lost == "the database":
+        log.unlink()
+        database.unlink()
+    else:
+        log.unlink()
+        database.write_bytes(b"")
+    project.ran()
+    for words in (("verify",), ("status",), ("plan",), ("run", "--yes"), ("resume",), ("repair",)):
+        assert "has lost its tables" in project.refused(9, *words), words
+    assert "has lost its tables" in project.call("doctor").out
+    assert project.ran() == []
+    project.ok("repair", "--start-over", "--yes")
+    assert project.run("--yes").states == {"send": "done", "waits": "done"}
+
+
 @pytest.mark.req("I5")
 def test_a_run_that_began_before_says_which_command_makes_again_what_it_needs(
     project: Project,

@@ -38,7 +38,7 @@ from holdfast.wire.shared import is_shared
 
 LOST = "lost or damaged: found by holdfast repair"
 ASIDE = "quarantine"  # beside the database that is used
-_DATABASE = ("state.db", "state.db-wal", "state.db-shm")
+_DATABASE = ("state.db", "state.db-wal", "state.db-shm", "locks")  # by which it is known to be used
 
 
 @dataclass(frozen=True, slots=True)

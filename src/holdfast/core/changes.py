@@ -116,6 +116,11 @@ def choose(
     return Choice("run", tried or _why_run(probe))
 
 
+def would_repeat(step: Step, reason: Reason) -> bool:
+    """Whether a step that is done once was done, and only what it gave is gone: purged, or lost."""
+    return step.done_once and reason.code == "output_missing"
+
+
 def asking_for_nothing(options: Options) -> Options:
     """The same options without a step that is to run whatever stands."""
     return replace(options, force=False, force_steps=(), resample=())

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Literal, NamedTuple, Protocol
 
-from holdfast.core.changes import Choice, Probe, choose, unresolved
+from holdfast.core.changes import Choice, Probe, choose, unresolved, would_repeat
 from holdfast.core.moves import BY_CONDITION, LEFT_OUT
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
@@ -171,7 +171,8 @@ class _Foresight:
         if step.is_idle and outlook.decision != "reuse" and not outlook.is_left_out:
             words = f"nobody said how '{step.agent}' does '{step.action}'"
             outlook = Outlook("wait", Reason("command_failed", (words,)), outlook.probe)
-        if outlook.decision == "run" and self._sight.held(step):
+        again = would_repeat(step, outlook.reason)
+        if outlook.decision == "run" and (again or self._sight.held(step)):
             outlook = replace(outlook, decision="wait", reason=Reason("effect_unconfirmed"))
         elif outlook.decision == "run" and outlook.means == "make" and step.asks_first:
             code = self._sight.asks(step, outlook.probe, self._known)

@@ -73,9 +73,9 @@ class Bench:
     def at_once(self, started: AttemptStarted) -> Outcome | None:
         """The outcome of a function of this process, or of gathering; None if it has to be awaited."""
         step = self._state.plan.steps[started.step]
-        if step.uses == GATHER:
-            return Outcome("accepted", candidate=gathered(step, self._state, self._read))
         try:
+            if step.uses == GATHER:
+                return Outcome("accepted", candidate=gathered(step, self._state, self._read))
             job = self._quick_job(started)
         except AttemptError as error:
             return Outcome("failed", error.reason, feedback=error.message)
@@ -199,20 +199,24 @@ class Bench:
         return given
 
     def _read(self, step_id: StepId, digest: Digest) -> bytes:
-        """Content of a step's artifact. Small ones are asked for by every step below: kept in memory."""
+        """Content of a step's artifact. Small ones are asked for by every step below: kept in memory.
+
+        AttemptError if it is lost and only a person can say how it comes again, IntegrityError if a run can.
+        """
         content = self.contents.recent.get(digest)
         if content is not None:
             return content
         try:
             content = self._world.store.get(digest)
         except IntegrityError as error:
+            words = f"the artifact of '{step_id}' cannot be used: {error.message}"
             step = self._state.plan.steps[step_id]
-            asked = f" --force-node {step_id}" if step.done_once or step.changes_copy else ""
-            raise IntegrityError(
-                f"the artifact of '{step_id}' cannot be used: {error.message}",
-                hint=f"holdfast run{asked}",
-                where=Where(step=step_id),
-            ) from error
+            if step.done_once or step.changes_copy:  # no run makes it again, so the others go on
+                given = f"holdfast amend {step_id} FILE gives it"
+                made = f"holdfast run --force-node {step_id} makes it again"
+                words = f"{words}\nhint: {given}, {made}"
+                raise AttemptError(words, reason="command_failed") from error
+            raise IntegrityError(words, hint="holdfast run", where=Where(step=step_id)) from error
         self.contents.recent.read(digest, content)
         return content
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.core.changes import Choice, choose
+from holdfast.core.changes import Choice, choose, would_repeat
 from holdfast.core.effects import is_open
 from holdfast.core.moves import LOST
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
@@ -218,6 +218,8 @@ class Looker:
             return choice.action == "run"
         if state.options.wants(step.id) and not here.effect_at:
             return self.deeds.are_news(step.id)
+        if would_repeat(step, choice.reason):
+            return True
         if here.effect_at:
             known = is_open(state, step.id) is True
         else:

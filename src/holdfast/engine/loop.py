@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
+from holdfast.core.changes import would_repeat
 from holdfast.core.decide import leave_out, set_aside, settle
 from holdfast.core.react import can_never_start, limit_reached, react
 from holdfast.core.reopen import reopenings
@@ -374,6 +375,8 @@ class Engine:
             still = partial(self._looker.is_held, step, look)
             if not self._hold.sharing or self._claims.is_left(step, look.probed, still):
                 self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
+                if would_repeat(step, look.choice.reason):
+                    self._world.remind(_gone(step.id))
             return None
         return look
 
@@ -566,3 +569,10 @@ class Engine:
             self._wake.set()
         finally:
             hints.close()
+
+
+def _gone(step_id: StepId) -> str:
+    return (
+        f"{step_id}: what it gave is gone, and doing it again would repeat its effect;"
+        f" holdfast amend {step_id} FILE says what it gave, holdfast retry {step_id} does it again"
+    )

@@ -426,6 +426,14 @@ def check_log_has_database(path: str) -> None:
         )
 
 
+def emptied(path: str) -> IntegrityError:
+    """There were runs in this store, and its database has nothing of them: it, or its log, was lost."""
+    return IntegrityError(
+        f"'{path}' has lost its tables, and runs were begun in this store",
+        hint=f"put '{path}' back with '{path}-wal', or leave it behind: holdfast repair --start-over",
+    )
+
+
 def _away(path: str) -> str:
     """The command that makes room for a new store and keeps what is left of this one."""
     store = os.path.dirname(path)

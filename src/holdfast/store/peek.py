@@ -17,6 +17,7 @@ _lock = threading.Lock()
 # Process-wide, as the locks are: how often each database is open here, and descriptors that stay.
 _open: dict[str, int] = {}
 _kept: dict[str, list[int]] = {}
+_LINE_LOCK = 64 + len(".lock")  # a digest names the line
 
 
 def opened(path: str) -> None:
@@ -34,6 +35,15 @@ def closed(path: str) -> None:
         del _open[path]
         for descriptor in _kept.pop(path, ()):
             os.close(descriptor)
+
+
+def was_used(directory: str) -> bool:
+    """Whether an engine ever held a line of this store: the locks of lines are made after the tables."""
+    try:
+        names = os.listdir(os.path.join(directory, "locks"))
+    except OSError:
+        return False
+    return any(len(name) == _LINE_LOCK and name.endswith(".lock") for name in names)
 
 
 @contextmanager

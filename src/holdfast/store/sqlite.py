@@ -16,11 +16,12 @@ from typing import Self
 
 import apsw
 
-from holdfast.errors import StoreError, UsageError
+from holdfast.errors import HoldfastError, StoreError, UsageError
 from holdfast.store.blobs import BlobFiles, Write, make_tree, sync_directory, write_once
-from holdfast.store.database import BUSY_MS, Database, check_log_has_database
+from holdfast.store.database import BUSY_MS, Database, check_log_has_database, emptied
 from holdfast.store.gate import check_file_system, check_sqlite, file_system
 from holdfast.store.host import only_one
+from holdfast.store.peek import was_used
 from holdfast.store.relational import RelationalStore
 
 _FILE = "state.db"
@@ -70,12 +71,25 @@ class SqliteStore(RelationalStore):
 def _opened(
     directory: str, *, readonly: bool, busy_ms: int, say: Callable[[str], None]
 ) -> Database:
-    """Open a store that is there; UsageError if there is none, and then nothing is made."""
+    """Open a store that is there; UsageError if there is none, and then nothing is made.
+
+    IntegrityError if there was one: a new one would know nothing of what its runs did.
+    """
     path = os.path.join(directory, _FILE)
     check_log_has_database(path)
     if not os.path.isfile(path):
-        raise UsageError(f"no store at '{directory}'", hint="holdfast run")
-    return Database(path, create=False, readonly=readonly, busy_ms=busy_ms, say=say)
+        raise _absent(path)
+    try:
+        return Database(path, create=False, readonly=readonly, busy_ms=busy_ms, say=say)
+    except UsageError as error:
+        raise _absent(path) from error
+
+
+def _absent(path: str) -> HoldfastError:
+    directory = os.path.dirname(path)
+    if was_used(directory):
+        return emptied(path)
+    return UsageError(f"no store at '{directory}'", hint="holdfast run")
 
 
 def _made(directory: str, *, busy_ms: int, say: Callable[[str], None]) -> Database:
