@@ -106,6 +106,24 @@ def test_a_plan_is_read_back_as_it_was(of: Plan) -> None:
     assert plan_digest(again) == plan_digest(of)
 
 
+@settings(max_examples=100, deadline=None)
+@given(plans(), st.data())
+def test_steps_that_were_made_from_one_are_kept_as_if_each_stood_alone(
+    of: Plan, data: st.DataObject
+) -> None:
+    whole = next(iter(of.steps.values()))
+    made = [replace(whole, id=sid(f"s{number}")) for number in range(4)]
+    for place, field in enumerate(data.draw(st.permutations(("values", "prompt", "retries", "")))):
+        others: dict[str, Json] = {"values": {"n": place}, "prompt": "p", "retries": place}
+        if field:
+            other = {field: others[field]}
+            made[place] = replace(made[place], **other)  # type: ignore[arg-type]  # one, by its name
+    kept = json.loads(plan_bytes(replace(of, steps={one.id: one for one in made})))["steps"]
+    for one in made:
+        alone = json.loads(plan_bytes(replace(of, steps={one.id: one})))["steps"]
+        assert alone[one.id] == kept[one.id]
+
+
 def test_the_digest_of_a_plan_covers_its_prompts_and_not_the_order_of_its_steps() -> None:
     one = plan(step("a"), step("b"))
     assert plan_digest(plan(step("b"), step("a"))) == plan_digest(one)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, field, fields
 from itertools import compress
-from operator import attrgetter, is_not
+from operator import attrgetter, is_, is_not
 from typing import Any, Literal, NewType, cast
 
 from holdfast.errors import BugError, PlanError, Problem
@@ -311,11 +311,20 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Refuse a plan that no engine could run."""
-        problems = [problem for step in self.steps.values() for problem in self._wrong_with(step)]
+        problems: list[Problem] = []
+        for step in self.steps.values():
+            if len(step.id) > LONGEST_ID or not ANY_ID.match(step.id) or self._may_be_wrong(step):
+                problems += self._wrong_with(step)
         if not self.steps:
             problems.append(Problem("the plan has no steps", code="P001"))
         if problems:
             raise PlanError(tuple(problems))
+
+    def _may_be_wrong(self, step: Step) -> bool:
+        """Whether more than the id is to be looked at; of most steps of a large plan, one need at most."""
+        if step.effects == "external" or len(step.needs) > 1:
+            return True
+        return bool(step.needs) and step.needs[0].step not in self.steps
 
     def _wrong_with(self, step: Step) -> list[Problem]:
         problems = []
@@ -353,7 +362,7 @@ def plan_bytes(plan: Plan) -> bytes:
 
     `plan_from_json` reads it back. What equals its default is left out.
     """
-    steps = ",".join([f"{spelled(name)}:{_step(plan.steps[name])}" for name in sorted(plan.steps)])
+    steps = _steps(plan.steps)
     head: dict[str, Json] = {
         "schema": PLAN_SCHEMA,
         "name": plan.name,
@@ -383,8 +392,7 @@ def plan_json(plan: Plan) -> dict[str, Json]:
 
 def fragment_bytes(steps: Mapping[StepId, Step]) -> bytes:
     """Steps that are to be added to a plan, normalised; `fragment_steps` reads them back."""
-    inner = ",".join([f"{spelled(name)}:{_step(steps[name])}" for name in sorted(steps)])
-    return encoded(f'{{"schema":"{FRAGMENT_SCHEMA}","steps":{{{inner}}}}}')
+    return encoded(f'{{"schema":"{FRAGMENT_SCHEMA}","steps":{{{_steps(steps)}}}}}')
 
 
 def fragment_steps(content: bytes) -> dict[StepId, Step]:
@@ -447,9 +455,14 @@ _TUPLES = {
 }
 
 
-_all_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _STEP))
+_OWN = {"values", "prompt"}  # what most steps that were made from one differ in
+_SHARED = tuple(pair for pair in _STEP if pair[0] not in _OWN)
+_SHARED_DEFAULTS = tuple(default for _, default in _SHARED)
+_all_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _SHARED))
+_shared_of: Callable[[object], tuple[object, ...]] = attrgetter(
+    *(name for name, _ in _SHARED), "needs", "guards", "template"
+)
 _limits_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _LIMITS))
-_STEP_DEFAULTS = tuple(default for _, default in _STEP)
 _LIMIT_DEFAULTS = tuple(default for _, default in _LIMITS)
 
 
@@ -463,20 +476,51 @@ def _sparse(
     return ((name, got) for (name, default), got in others if got != default)
 
 
+def _steps(steps: Mapping[StepId, Step]) -> str:
+    """The encodings of steps by their ids. What a step shares with the one before it is encoded once.
+
+    The steps of a `for_each` are made of the very same parts, but for few.
+    """
+    texts = []
+    last: tuple[object, ...] = ()
+    shared: list[str] = []
+    for name in sorted(steps):
+        step = steps[name]
+        now = _shared_of(step)
+        if len(last) != len(now) or not all(map(is_, now, last)):
+            last, shared = now, _shared_parts(step)
+        texts.append(f"{spelled(name)}:{_joined(step, shared)}")
+    return ",".join(texts)
+
+
 def _step(step: Step) -> str:
     """The encoding of a step; ids need no escaping."""
-    found = _sparse(_STEP, _all_of(step), _STEP_DEFAULTS)
+    return _joined(step, _shared_parts(step))
+
+
+def _joined(step: Step, shared: list[str]) -> str:
+    parts = [*shared]
+    if step.values:
+        parts.append(f'"values":{spelled(step.values)}')
+    if step.prompt is not None:
+        parts.append(f'"prompt":{spelled(step.prompt)}')
+    if step.inputs:
+        parts.append(f'"inputs":{spelled([[item.glob, item.optional] for item in step.inputs])}')
+    parts.sort()  # by name: the quotation mark after it comes before all that names have
+    return f"{{{','.join(parts)}}}"
+
+
+def _shared_parts(step: Step) -> list[str]:
+    """What steps that were made from one have in common: all but values, prompt and inputs."""
+    found = _sparse(_SHARED, _all_of(step), _SHARED_DEFAULTS)
     parts = [f'"{name}":{spelled(got)}' for name, got in found]
     if step.needs:
         parts.append(f'"needs":[{",".join([need_spelled(need) for need in step.needs])}]')
-    if step.inputs:
-        parts.append(f'"inputs":{spelled([[item.glob, item.optional] for item in step.inputs])}')
     if step.guards:
         parts.append(f'"guards":{spelled([guard_json(guard) for guard in step.guards])}')
     if step.template is not None:
         parts.append(f'"template":{_step(step.template)}')
-    parts.sort()  # by name: the quotation mark after it comes before all that names have
-    return f"{{{','.join(parts)}}}"
+    return parts
 
 
 def need_spelled(need: Need) -> str:
