@@ -11,7 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.refs import MANY, Refs, Upstream, encode_own, refs_of, structure, w_ref
+from holdfast.core.refs import (
+    MANY,
+    Encoder,
+    Refs,
+    Upstream,
+    encode_own,
+    encode_with,
+    refs_of,
+    spell,
+    structure,
+    w_ref,
+)
 from holdfast.errors import BugError
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes
 from holdfast.model.plan import Guard, Input, Need, Plan, Step, StepId
@@ -122,6 +133,18 @@ TABLE: dict[str, tuple[object, bool]] = {
 
 def test_the_table_lists_every_field_of_a_step() -> None:
     assert TABLE.keys() == {item.name for item in fields(Step)}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_step_is_encoded_the_same_whatever_was_encoded_before_it(name: str) -> None:
+    value, _ = TABLE[name]
+    changed = replace(BASE, **{name: value})  # type: ignore[arg-type]  # one field, by its name
+    bare = replace(changed, values={}, prompt=None)
+    encoder, seen = Encoder(), [spell(observed(BASE)), spell(observed(changed))]
+    for of in (BASE, changed, BASE, bare, changed, bare, BASE):
+        for world in seen:
+            assert encoder.encode(of, world) == encode_with(of, world)
+            assert encoder.encode(of, world) == encode_with(of, world)
 
 
 @pytest.mark.req("R3", "R4", "R14", "E2")

@@ -15,13 +15,14 @@ covers structure only and is used for the integrity of a snapshot, never for reu
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Mapping
 from itertools import compress
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import NamedTuple
 
 from holdfast.errors import BugError
-from holdfast.model.digest import Digest, Json, digest_bytes, encoded, spelled
+from holdfast.model.digest import Digest, Json, digest_bytes, digest_parts, encoded, spelled
 from holdfast.model.plan import GATHER, Plan, Step, StepId, guard_json, need_spelled
 
 KEY_VERSION = 1
@@ -67,6 +68,39 @@ def encode_with(step: Step, observed: Spelled) -> bytes:
 
     Ids need no escaping.
     """
+    before, after = _around(step, observed)
+    return _put_together(step, before, after)
+
+
+class Encoder:
+    """Encodes the own parts of one step after the other, each as `encode_with` does.
+
+    The steps of a `for_each` are made of the very same parts, but for their values and their prompt: what
+    a step shares with the one before it is encoded once.
+    """
+
+    def __init__(self) -> None:
+        self._observed: Spelled | None = None
+        self._shared: tuple[object, ...] = ()
+        self._before = self._after = ""
+
+    def encode(self, step: Step, observed: Spelled) -> bytes:
+        """The own parts of a step, given those that the world adds."""
+        shared = _shared_of(step)
+        if observed is not self._observed or not all(map(is_, shared, self._shared)):
+            self._observed, self._shared = observed, shared
+            self._before, self._after = _around(step, observed)
+        return _put_together(step, self._before, self._after)
+
+
+def _put_together(step: Step, before: str, after: str) -> bytes:
+    values = f',"with":{spelled(step.values)}' if step.values else ""
+    prompt = "null" if step.prompt is None else spelled(step.prompt)
+    return encoded(f"{before}{values}{after}{prompt}}}")
+
+
+def _around(step: Step, observed: Spelled) -> tuple[str, str]:
+    """What stands before the values, and between them and the prompt."""
     ext = [*observed.ext, f'"uses":{spelled(step.uses)}', _V]
     if step.needs and (needs := step.data_needs):
         listed = needs if step.uses == GATHER else sorted(needs)  # items have an order
@@ -86,17 +120,18 @@ def encode_with(step: Step, observed: Spelled) -> bytes:
         guards += f',"observed":{observed.guards}'
     if step.model or step.parameters:
         model = spelled({"id": step.model, "parameters": step.parameters})
-    return encoded(
-        f'{{"ext":{{{",".join(ext)}}},"guard_config":{{"guards":{guards}}},'
-        f'"model":{model},"prompt":{"null" if step.prompt is None else spelled(step.prompt)}}}'
+    place = bisect(ext, _WITH)
+    later = "".join([f",{part}" for part in ext[place:]])
+    return (
+        f'{{"ext":{{{",".join(ext[:place])}',  # at least `uses` and `v`
+        f'{later}}},"guard_config":{{"guards":{guards}}},"model":{model},"prompt":',
     )
 
 
-# part of `ext` -> field of a step; one that is empty leaves no trace
+# part of `ext` -> field of a step; one that is empty leaves no trace. `with` has the values
 _FIELDS: Mapping[str, str] = {
     "run": "run",
     "shell": "shell",
-    "with": "values",
     "produces": "produces",
     "outputs": "outputs",
     "workspace": "workspace",
@@ -111,7 +146,11 @@ _FIELDS: Mapping[str, str] = {
 }
 _OWN = tuple(_FIELDS)
 _V = f'"v":{KEY_VERSION}'
+_WITH = '"with":'
 _own_values: Callable[[Step], tuple[Json, ...]] = attrgetter(*_FIELDS.values())
+_shared_of: Callable[[Step], tuple[object, ...]] = attrgetter(
+    *("uses", "needs", "effects", "schema", "guards", "model", "parameters"), *_FIELDS.values()
+)
 
 
 def refs_of(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> Refs:
@@ -121,12 +160,12 @@ def refs_of(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> Refs
     equal the ref of a step that does not have the need.
     """
     head, above = halves(step, own, upstream)
-    return refs_from(digest_bytes(head + above), head, own)
+    return refs_from(digest_parts(head, above), head, own)
 
 
 def refs_from(config_ref: Digest, head: bytes, own: bytes) -> Refs:
     """All refs, given the one that decides about reuse and the first half of what it was made from."""
-    return Refs(config_ref, digest_bytes(head + b"}"), digest_bytes(own))
+    return Refs(config_ref, digest_parts(head, b"}"), digest_bytes(own))
 
 
 def halves(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> tuple[bytes, bytes]:

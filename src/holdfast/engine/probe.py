@@ -11,10 +11,10 @@ from holdfast.core.effects import open_since, stands_as, telling
 from holdfast.core.fold import apply
 from holdfast.core.history import results
 from holdfast.core.refs import (
+    Encoder,
     Refs,
     Upstream,
     encode_own,
-    encode_with,
     halves,
     refs_from,
     refs_of,
@@ -31,7 +31,7 @@ from holdfast.engine.unwind import Unwinder
 from holdfast.engine.words import Contests
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.digest import Digest, Json, digest_parts
 from holdfast.model.event import Options, RunEnded
 from holdfast.model.line import StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import Plan, RunId, Step, StepId
@@ -82,6 +82,7 @@ class Prober:
         self._said: _Said | None = None
         self._seen: Mapping[str, Json] = {}
         self._spelled = spell(self._seen)
+        self._encoder = Encoder()
         self._unwinder = Unwinder(store, plan, self._newest_of)
         self.alone = True  # no other engine adds artifacts to this line meanwhile
         self._unfit: Callable[[Artifact], str] = lambda _: ""
@@ -109,7 +110,7 @@ class Prober:
         seen = self._survey.observe(step)
         own = self._encode(step, seen.parts)
         head, above = halves(step, own, upstream)
-        ref = digest_bytes(head + above)
+        ref = digest_parts(head, above)
         found = self._find(step, ref)
         if found is not None and not seen.unsure:  # under one config ref the others are the same
             refs = Refs(found.config_ref, found.input_ref, found.own_ref)
@@ -159,7 +160,7 @@ class Prober:
         if parts is None or seen.unsure:
             return None
         own = encode_own(step, parts)
-        ref = digest_bytes(b"".join(halves(step, own, upstream)))
+        ref = digest_parts(*halves(step, own, upstream))
         found = self._find(step, ref)
         if found is None:
             return None
@@ -173,7 +174,7 @@ class Prober:
         """The step's own parts; what steps of one function have in common is encoded once."""
         if seen is not self._seen:
             self._seen, self._spelled = seen, spell(seen)
-        return encode_with(step, self._spelled)
+        return self._encoder.encode(step, self._spelled)
 
     def _is_there(self, artifact: Artifact) -> bool:
         """Whether the content of an artifact is all there; a person may have had it removed, or it was lost.

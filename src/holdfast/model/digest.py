@@ -35,6 +35,14 @@ def digest_bytes(content: bytes) -> Digest:
     return Digest(hashlib.sha256(content).hexdigest())
 
 
+def digest_parts(*parts: bytes) -> Digest:
+    """What `digest_bytes` gives for all of them together, which may be large and never are."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part)
+    return Digest(total.hexdigest())
+
+
 def digest_json(value: Json) -> Digest:
     """SHA-256 of the canonical encoding."""
     return digest_bytes(canonical(value))
