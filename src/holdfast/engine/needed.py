@@ -128,7 +128,8 @@ def whole_of(store: Store, rows: Iterable[Artifact]) -> set[Digest]:
                 files[row.digest] = {*files_of(store, row.digest)}
             except IntegrityError:
                 whole.discard(row.digest)
-    lost = store.absent(digest for some in files.values() for digest in some)
+    others = {digest for some in files.values() for digest in some if digest not in whole}
+    lost = store.absent(others)
     whole -= {digest for digest, some in files.items() if not lost.isdisjoint(some)}
     return whole
 
