@@ -12,6 +12,7 @@ The diagram in `docs/architecture.md` is drawn from `TRANSITIONS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 from holdfast.core import again, attempts, calls
@@ -170,12 +171,18 @@ def _reuse(state: State, item: Reused) -> None:
     step = move(state, item.step, "steps_reused")
     require_needs(state, item.step, "steps_reused")
     step.config_ref, step.digest, step.form = item.config_ref, item.digest, item.form
-    step.reason, step.effect = Reason(item.code), None
+    step.reason, step.effect = _reused_for(item.code), None
     state.ready.discard(item.step)
     set_phase(state, step, "reused")
     completed(state, item.step)
     if state.failures:
         note_settled(state, item.step)
+
+
+@lru_cache(64)
+def _reused_for(code: str) -> Reason:
+    """One reason for all steps that are reused for it: a run may reuse a million."""
+    return Reason(code)
 
 
 def _check_reused(state: State, event: StepsReused) -> None:
