@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field
+from operator import attrgetter
 from typing import TypeVar, cast, dataclass_transform
 
 T = TypeVar("T")
@@ -149,7 +150,14 @@ class _Factory:
 
 
 def _values(self: object) -> tuple[object, ...]:
-    return tuple([getattr(self, name) for name in self.__slots__])  # type: ignore[attr-defined]
+    try:
+        return cast("tuple[object, ...]", _getters[self.__class__](self))
+    except KeyError:
+        names: tuple[str, ...] = self.__slots__  # type: ignore[attr-defined]
+        if len(names) < 2:  # noqa: PLR2004 - of one name it would not be a tuple
+            return tuple([getattr(self, name) for name in names])
+        _getters[self.__class__] = attrgetter(*names)
+        return _values(self)
 
 
 def _equal(self: object, other: object) -> object:
@@ -190,6 +198,7 @@ def _restore(self: object, state: list[object]) -> None:
 
 
 _FACTORY = _Factory()
+_getters: dict[type, Callable[[object], object]] = {}  # of classes that were compared or hashed
 _REST = ("__dataclass_fields__", "__dataclass_params__")
 _NAMED = ("__annotations__", "__module__", "__doc__", "__post_init__")
 _SHARED = {"__eq__": _equal, "__hash__": _hash, "__repr__": _shown}
