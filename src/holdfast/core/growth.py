@@ -76,7 +76,7 @@ def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
         needs = steps[step_id].needs
         state.steps[step_id] = StepState()
         state.added[step_id] = Origin(event.step, event.request, at, event.agreed)
-        missing = sum(not is_met(state, need) for need in needs)
+        missing = sum([not is_met(state, need) for need in needs])
         state.missing[step_id] = missing
         if not missing:
             ready.append(step_id)

@@ -109,13 +109,13 @@ def extended(
     missing: dict[StepId, int] = {}
     for step_id in sorted(fresh):
         needs = plan.steps[step_id].needs
-        missing[step_id] = sum(need.step in fresh for need in needs)
+        missing[step_id] = 0
         for need in needs:
+            missing[step_id] += need.step in fresh
             below.setdefault(need.step, []).append(step_id)
     ready = [step_id for step_id, count in missing.items() if not count]
     for step_id in ready:  # grows while it is walked
-        above = (wave[need.step] for need in plan.steps[step_id].needs)
-        wave[step_id] = max(above, default=-1) + 1
+        wave[step_id] = max([-1, *[wave[need.step] for need in plan.steps[step_id].needs]]) + 1
         for dependent in below.get(step_id, ()):
             missing[dependent] -= 1
             if not missing[dependent]:
@@ -125,7 +125,8 @@ def extended(
     if gathers is not None:
         for step_id in ready:
             below.setdefault(step_id, []).append(gathers.id)
-    order = sorted((*graph.order, *ready), key=lambda step_id: (wave[step_id], step_id))
+    order = sorted((*graph.order, *ready))
+    order.sort(key=wave.__getitem__)  # those of one wave stay as they are
     dependents, without = dict(graph.dependents), dict(graph.without)
     for step in (*(plan.steps[s] for s in fresh), *((gathers,) if gathers else ())):
         for need in step.needs:

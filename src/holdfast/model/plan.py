@@ -398,7 +398,10 @@ def fragment_bytes(steps: Mapping[StepId, Step]) -> bytes:
 def fragment_steps(content: bytes) -> dict[StepId, Step]:
     """The steps of a fragment that `fragment_bytes` wrote."""
     data = cast("Mapping[str, Mapping[str, Mapping[str, Json]]]", json.loads(content))
-    return {StepId(key): _step_from(StepId(key), value) for key, value in data["steps"].items()}
+    known: Known = {}
+    return {
+        StepId(key): _step_from(StepId(key), value, known) for key, value in data["steps"].items()
+    }
 
 
 def limits_json(limits: Limits) -> dict[str, Json]:
@@ -418,6 +421,7 @@ def plan_from_json(data: Mapping[str, Json], *, is_whole: bool = False) -> Plan:
         raise PlanError((Problem(f"'{data.get('schema')}' is not '{PLAN_SCHEMA}'", code="P005"),))
     steps = cast("Mapping[str, Mapping[str, Json]]", data["steps"])
     limits = cast("dict[str, float | int]", data["limits"])
+    known: Known = {}
     return Plan(
         name=str(data["name"]),
         goal=str(data["goal"]),
@@ -425,11 +429,14 @@ def plan_from_json(data: Mapping[str, Json], *, is_whole: bool = False) -> Plan:
         project=str(data["project"]),
         limits=Limits(**_numbers(limits)),  # type: ignore[arg-type]  # keys come from _LIMITS
         steps={
-            StepId(key): _step_from(StepId(key), value, is_whole=is_whole)
+            StepId(key): _step_from(StepId(key), value, known, is_whole=is_whole)
             for key, value in steps.items()
         },
         **{key: _numbers(cast("Mapping[str, Json]", data.get(key, {}))) for key in PARTS},
     )
+
+
+Known = dict[object, object]
 
 
 def _defaults(noun: type) -> tuple[tuple[str, object], ...]:
@@ -447,7 +454,7 @@ _STEP = tuple(
     for pair in _defaults(Step)
     if pair[0] not in {"id", "needs", "inputs", "guards", "template"}
 )
-_STEP_KEYS = frozenset(name for name, _ in _STEP)
+_STEP_KEYS = frozenset(name for name, _ in _defaults(Step)) - {"id"}
 _LIMITS = _defaults(Limits)
 _TUPLES = {
     *("run", "produces", "outputs", "env", "secrets", "escalate", "tools"),
@@ -548,28 +555,37 @@ def guard_json(guard: Guard, *, limits: bool = True) -> dict[str, Json]:
     return data
 
 
-def _step_from(step_id: StepId, data: Mapping[str, Json], *, is_whole: bool = False) -> Step:
+def _step_from(
+    step_id: StepId, data: Mapping[str, Json], known: Known, *, is_whole: bool = False
+) -> Step:
+    """A step of a snapshot. What equals something in `known` becomes that: steps have much in common."""
     given: dict[str, object] = dict(data) if is_whole else dict(_numbers(data))
-    for name in _TUPLES & given.keys():
-        given[name] = tuple(cast("list[str]", given[name]))
+    for name, value in given.items():
+        if value.__class__ is str:
+            given[name] = known.setdefault(value, value)
+        elif value.__class__ is list and name in _TUPLES:
+            words = tuple(cast("list[str]", value))
+            given[name] = known.setdefault(words, words)
     if "tool_versions" in given:
         tools = cast("Mapping[str, list[str]]", given["tool_versions"])
         given["tool_versions"] = {name: tuple(argv) for name, argv in tools.items()}
-    needs = cast("list[tuple[str, NeedType, str, str, bool]]", given.pop("needs", []))
-    inputs = cast("list[tuple[str, bool]]", given.pop("inputs", []))
-    guards = cast("list[Mapping[str, Json]]", given.pop("guards", []))
-    template = cast("Mapping[str, Json] | None", data.get("template"))
-    given.pop("template", None)
-    if unknown := given.keys() - _STEP_KEYS:
-        raise BugError(f"a plan snapshot has unknown step keys {sorted(unknown)}")
-    return Step(
-        id=step_id,
-        needs=tuple(Need(StepId(need[0]), *need[1:]) for need in needs),
-        inputs=tuple(Input(glob, optional) for glob, optional in inputs),
-        guards=tuple(_guard_from(item) for item in guards),
-        template=None if template is None else _step_from(step_id, template, is_whole=is_whole),
-        **given,  # type: ignore[arg-type]  # names were checked against the fields above
-    )
+    if "needs" in given:
+        needs = cast("list[tuple[str, NeedType, str, str, bool]]", given["needs"])
+        found = tuple([Need(StepId(need[0]), *need[1:]) for need in needs])
+        given["needs"] = known.setdefault(found, found) if len(found) == 1 else found
+    if "inputs" in given:
+        inputs = cast("list[tuple[str, bool]]", given["inputs"])
+        given["inputs"] = tuple([Input(glob, optional) for glob, optional in inputs])
+    if "guards" in given:
+        guards = cast("list[Mapping[str, Json]]", given["guards"])
+        given["guards"] = tuple([_guard_from(item) for item in guards])
+    if "template" in given:
+        template = cast("Mapping[str, Json]", data["template"])
+        given["template"] = _step_from(step_id, template, known, is_whole=is_whole)
+    if not given.keys() <= _STEP_KEYS:
+        unknown = sorted(given.keys() - _STEP_KEYS)
+        raise BugError(f"a plan snapshot has unknown step keys {unknown}")
+    return Step(step_id, **given)  # type: ignore[arg-type]  # names were checked against the fields
 
 
 def _guard_from(data: Mapping[str, Json]) -> Guard:
