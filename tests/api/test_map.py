@@ -9,6 +9,7 @@ import pytest
 import holdfast
 from holdfast.api import Result
 from holdfast.errors import PlanError, UsageError
+from holdfast.model.plan import StepId
 from tests.api.flows import imported
 
 pytestmark = [pytest.mark.req("R181", "R182")]
@@ -190,3 +191,31 @@ def test_conditions_and_sub_plans_come_back_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "again.yaml").write_text(made.to_yaml())
     assert holdfast.load(str(tmp_path / "again.yaml")).build() == made.build()
     assert set(states(made.run()).values()) == {"done"}
+
+
+FOUND = """name: found
+steps:
+  numbers: {uses: python, run: 'work:numbers'}
+  all:
+    uses: python
+    run: 'work:one'
+    for_each: ${{ steps.numbers.output }}
+    with: {number: "${{ item }}"}
+"""
+
+
+def test_a_run_that_was_repeated_by_its_note_can_be_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(FOUND, encoding="utf-8")
+
+    def one(number: int) -> str:
+        return str(number)
+
+    def again() -> Result:
+        plan = holdfast.load(str(tmp_path / "plan.yaml"))
+        items = {StepId(f"all[{number}]"): one for number in range(3)}
+        plan.functions = {StepId("numbers"): lambda: "[0, 1, 2]", **items}
+        return holdfast.run(plan)
+
+    _, _, found = (again() for _ in range(3))
+    assert [*(tmp_path / ".holdfast" / "unchanged").iterdir()]
+    assert found.state.counts["reused"] == len(found) == 5

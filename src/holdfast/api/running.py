@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, thread  # noqa: F401 - see _outlive
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from typing import Literal, TypedDict
 
 from holdfast import wire
@@ -19,9 +20,10 @@ from holdfast.api.results import Result
 from holdfast.api.told import Named, options_of, refuse_wrong
 from holdfast.core.state import State
 from holdfast.engine.hold import Hold
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import read_plan, read_state
 from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
+from holdfast.engine.repeat import Repeated
 from holdfast.engine.runs import start_run
 from holdfast.engine.world import World
 from holdfast.errors import UsageError
@@ -225,11 +227,21 @@ def run_ready(
         world = wire.world_for(plan, root, location, opened, asked)
         repeated = wire.repeat(world, plan, options)
         if repeated is not None:  # folded if somebody asks for more
-            return Result(repeated.state, location, root, ready.types, "completed")
+            again = partial(_folded, repeated, location)
+            return Result(again, location, root, ready.types, "completed")
         state: State = wire.drive(lambda: begin(world), world=world)
     finally:
         opened.close()
     return Result(lambda: state, location, root, ready.types)
+
+
+def _folded(repeated: Repeated, location: str) -> State:
+    """The state of a run, of which the store was closed since; it has the plans that the run went on with."""
+    store = wire.open_store(location, readonly=True)
+    try:
+        return replace(repeated, plans=partial(read_plan, store)).state()
+    finally:
+        store.close()
 
 
 def _recordings(root: str, wishes: Wishes) -> tuple[str | None, str | None]:
