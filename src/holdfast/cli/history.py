@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
 
 import click
 
@@ -74,24 +77,25 @@ def history(
     """Show the runs of the line, newest first, each with its first failure."""
     where = place(plan, store, plan_id)
     now = wire.now_ms()
+    shown: Sequence[Json] = ()
+    told: list[_Lines] = []
     with_store = where.open(readonly=True)
     try:
         line = None if every_line else where.line()
         rows = with_store.runs(line, imported=True)
         oldest = None if since is None else now - since
-        seen = []
-        for found in _newest_first(with_store, rows, failed=failed, oldest=oldest):
-            seen.append(found)
-            if len(seen) == number:
-                break
+        found = islice(_newest_first(with_store, rows, failed=failed, oldest=oldest), number)
+        if as_json:
+            shown = list(map(partial(_seen_json, now=now), found))
+        else:
+            told = list(map(partial(_told_of, now=now), found))
     finally:
         with_store.close()
     if as_json:
-        shown: list[Json] = [_seen_json(item, now) for item in seen]
         out_json({"schema": "holdfast.history/1", "runs": shown, "known": len(rows)})
         return 0
-    several = len({item.row.line for item in seen}) > 1
-    _print(seen, now, known=len(rows), every_line=every_line or several)
+    several = len({item.line for item in told}) > 1
+    _print(told, known=len(rows), every_line=every_line or several)
     return 0
 
 
@@ -111,9 +115,9 @@ def _newest_first(
         state = read_state(store, row.run)
         if state is None or (oldest is not None and state.started_at < oldest):
             continue
-        yield seen_run(
-            store, row, state, last_at, driven=row.run in live, brought=brought.get(row.run)
-        )
+        driven = row.run in live
+        yield seen_run(store, row, state, last_at, driven=driven, brought=brought.get(row.run))
+        del state  # before the next is read: one may take gigabytes
 
 
 def seen_run(
@@ -189,31 +193,42 @@ def _worked(item: Seen, now: int) -> int:
     return worked_ms(item.state, now if item.word == "running" else 0)
 
 
-def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
-    drawn = view().mode == "rich"
-    for item in seen:
-        state = item.state
-        complete = f"{state.counts['done'] + state.counts['reused']}/{len(state.steps)}"
-        took = seconds(_worked(item, now))
-        when = age_words(now - state.started_at) if drawn else moment(state.started_at)
-        line = f"{line_title(item.row.line, state.plan.goal)}  " if every_line else ""
-        gaps = f"{count(len(state.gaps), 'gap')}  " if state.gaps else ""
-        words = step_words(state.spent, state.reserved)
-        cost = f", {words}" if words else ""
-        head = (
-            f"{short(item.row.run)}  {item.word:<11} {complete:>7} done {_reused(state):>4}"
-            f" reused  {gaps}{line}{when}, {took}{cost}"
-        )
-        for piece in wrap(head, view().width):
+class _Lines(NamedTuple):
+    """What is printed of a run; its state is let go before the next one is read."""
+
+    line: str
+    head: str
+    title: str
+    rest: str
+    notes: Sequence[str]
+
+
+def _told_of(item: Seen, now: int) -> _Lines:
+    state, drawn = item.state, view().mode == "rich"
+    complete = f"{state.counts['done'] + state.counts['reused']}/{len(state.steps)}"
+    took = seconds(_worked(item, now))
+    when = age_words(now - state.started_at) if drawn else moment(state.started_at)
+    gaps = f"{count(len(state.gaps), 'gap')}  " if state.gaps else ""
+    words = step_words(state.spent, state.reserved)
+    cost = f", {words}" if words else ""
+    head = f"{short(item.row.run)}  {item.word:<11} {complete:>7} done {_reused(state):>4} reused"
+    notes = [note for note in (item.failure, _told(item), *_growth(item)) if note]
+    title = line_title(item.row.line, state.plan.goal)
+    return _Lines(item.row.line, f"{head}  {gaps}", title, f"{when}, {took}{cost}", notes)
+
+
+def _print(told: list[_Lines], *, known: int, every_line: bool) -> None:
+    for item in told:
+        title = f"{item.title}  " if every_line else ""
+        for piece in wrap(f"{item.head}{title}{item.rest}", view().width):
             out(piece)
-        for note in (item.failure, _told(item), *_growth(item)):
-            if note:
-                out(cut(f"            {note}"))
-    if not seen:
+        for note in item.notes:
+            out(cut(f"            {note}"))
+    if not told:
         out("no run fits" if known else "there is no run yet")
-    elif len(seen) < known:
-        out(f"{len(seen)} of {known} runs; more with -n")
-    following = "holdfast status RUN    holdfast why STEP --run RUN" if seen else "holdfast run"
+    elif len(told) < known:
+        out(f"{len(told)} of {known} runs; more with -n")
+    following = "holdfast status RUN    holdfast why STEP --run RUN" if told else "holdfast run"
     out_next(following)
 
 
