@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import get_args
 
 from starlette.requests import Request
@@ -53,13 +54,20 @@ def show(look: Look, request: Request) -> Response:
     rows = [row for row in reversed(look.rows()) if fits(look, row, meant, live)]
     first = (at - 1) * PAGE
     values = {
-        "shown": list(rows_of(look, rows[first : first + PAGE])),
+        "shown": _one_by_one(rows_of(look, rows[first : first + PAGE])),
         "wanted": wanted,
         "number": at,
         "last": max(1, -(-len(rows) // PAGE)),
         "turned": lambda to: address("/", q=wanted, page=to),
     }
     return page(look, request, "runs.html", values)
+
+
+def _one_by_one(found: Iterator[Shown]) -> Iterable[Shown]:
+    """The same, empty if there is none. Never are the states of all there: one may take gigabytes."""
+    for first in found:
+        return chain((first,), found)
+    return ()
 
 
 def rows_of(look: Look, rows: list[RunRow]) -> Iterator[Shown]:
