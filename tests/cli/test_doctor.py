@@ -81,3 +81,70 @@ def test_unfit_places_are_told(project: Project) -> None:
     assert answer.code == 1
     found = {c["name"]: c["grade"] for c in answer.json["checks"]}
     assert found["store directory"] == "fix"
+
+
+WRONG = {
+    "sandbox": "[sandbox]\nnetwork = true\n",
+    "people": "[people]\nlegal = 'ann'\n",
+    "approvals": "[[approvals]]\nstep = 'a'\n",
+    "providers": "[providers.x]\nkind = 'openai'\n",
+    "agents": "agents = 'agents.yaml'\n",
+    "resources.gpu": "[resources]\ngpu = 0\n",
+    "parallell": "parallell = 3\n",
+    "edits.protected": "[edits]\nprotected = 5\n",
+    "templates": "templates = '../elsewhere'\n",
+    "budgets.run": "[budgets]\nrun = 'much'\n",
+    "limits.log": "[limits]\nlog = 0\n",
+}
+
+
+@pytest.mark.parametrize("key", WRONG)
+def test_every_command_that_reads_a_plan_judges_the_whole_project_file(
+    project: Project, key: str
+) -> None:
+    project.plan({"a": {"shell": "true"}})
+    project.write("holdfast.toml", WRONG[key])
+    words = told_first(project.refused(2, "run"))
+    assert f"'{key}'" in words
+    assert "holdfast.toml" in words
+    assert {told_first(project.refused(2, command)) for command in ("check", "plan")} == {words}
+    assert not project.store.exists()
+    found = project.call("doctor", "--json")
+    assert found.code == 1
+    assert [c["words"] for c in found.json["checks"] if c["grade"] == "fix"] == [
+        words.partition(": ")[2]
+    ]
+    assert "1 to fix" in project.call("doctor").out
+
+
+OWN = {
+    "people": "people = 5\n",
+    "approvals": "approvals = 5\n",
+    "planner.rounds": "[planner]\nrounds = 0\n",
+    "agents": "agents = 5\n",
+    "prices.x": "[prices]\nx = 5\n",
+    "sandbox.network": "[sandbox]\nnetwork = 5\n",
+}
+
+
+@pytest.mark.parametrize("key", OWN)
+def test_so_they_do_with_ones_own_file(project: Project, key: str) -> None:
+    project.plan({"a": {"shell": "true"}})
+    own = project.home / ".config/holdfast/config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(OWN[key])
+    for command in ("check", "plan", "run"):
+        assert f"'{key}' in '{own}'" in project.refused(2, command)
+    assert grades(project, code=1)["settings"][0] == "fix"
+
+
+def test_settings_do_not_keep_anybody_from_looking(project: Project) -> None:
+    project.plan({"a": {"shell": "true"}})
+    run_here(project)
+    project.write("holdfast.toml", WRONG["sandbox"])
+    for command in ("status", "history", "logs a"):
+        project.ok(*command.split())
+
+
+def told_first(said: str) -> str:
+    return said.partition("\n")[0]

@@ -353,6 +353,17 @@ def _litter(where: Place, store: Store) -> Check:
     return Check("leftovers", "ok", "none")
 
 
+def _settings(where: Place) -> Iterator[Check]:
+    """Both files of settings, judged as a run judges them; a plan is read only if they are fit."""
+    try:
+        wire.configured(where.root)
+    except HoldfastError as error:
+        yield Check("settings", "fix", error.message, error.hint or "mend that file")
+        return
+    yield Check("settings", "ok", "those of this project and your own")
+    yield from _plan(where)
+
+
 def _plan(where: Place) -> Iterator[Check]:
     if where.file is None:
         yield Check("plan", "ok", "no plan file here")
@@ -369,4 +380,4 @@ def _plan(where: Place) -> Iterator[Check]:
     yield Check("plan", "ok", f"'{where.file}', {count(len(loaded.plan.steps), 'step')}")
 
 
-_PARTS_OF_IT: tuple[Callable[[Place], Iterator[Check]], ...] = (_machine, _disk, _state, _plan)
+_PARTS_OF_IT: tuple[Callable[[Place], Iterator[Check]], ...] = (_machine, _disk, _state, _settings)

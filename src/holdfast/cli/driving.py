@@ -27,7 +27,6 @@ from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.saved import Agreement, shown_whole
 from holdfast.cli.say import short, talk
 from holdfast.cli.tidy import tidy
-from holdfast.config.settings import read_settings
 from holdfast.core.state import State
 from holdfast.engine.hold import Hold
 from holdfast.engine.loop import Engine
@@ -191,7 +190,7 @@ def drive(
     """
     manner = manner_of(given)
     check_plan_secrets(plan, manner.secrets)
-    settings = read_settings(where.root)
+    settings = wire.configured(where.root).settings
     record_folder(where, given)  # what is wrong with it is said before a store is made
     store = where.open(create=True)
     try:

@@ -25,7 +25,7 @@ from holdfast.cli.recording import record_folder
 from holdfast.cli.saved import paid_in, plan_changes
 from holdfast.cli.say import short, talk
 from holdfast.cli.view import view
-from holdfast.config.settings import read_planner, read_settings
+from holdfast.config.settings import read_planner
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.runs import resume_run, start_run
@@ -254,7 +254,7 @@ def _ask(
             talk(f"planning asks {asked.steps[STEP].model}")
             consent_to([], yes=False, look="", paid=paid, price=price_words(ahead))
             agreed = agreed_with(told, paid)
-    settings = read_settings(where.root)
+    settings = wire.configured(where.root).settings
     record_folder(where, given)
     store = where.open(create=True)
     try:

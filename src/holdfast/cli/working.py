@@ -22,7 +22,6 @@ from holdfast.cli.money import spent_words
 from holdfast.cli.place import Place
 from holdfast.cli.say import SIGNS, out, out_json, short, talk
 from holdfast.cli.treeedits import check_place, take_over
-from holdfast.config.settings import read_settings
 from holdfast.core.state import State
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state, runs_of
@@ -226,7 +225,7 @@ class Working:
         return given if isinstance(given, int) else None
 
     def _drive(self, store: Store, plan: Plan) -> Drive:
-        settings = read_settings(self._site.top)
+        settings = wire.configured(self._site.top).settings
         wishes = wishes_of(self._where, store, settings, self._manner, "anything")
         wishes = wishes_for(
             self._site, self._where.location, wishes, person(self._site.client), self._script

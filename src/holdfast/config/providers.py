@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from holdfast.config.settings import personal_file, project_table, section, table
+from holdfast.config.settings import Files, read_files, section
 from holdfast.errors import UsageError
 from holdfast.model.provider import KINDS, TIERS, Price, Provider, usual_providers
 
@@ -53,9 +53,11 @@ class Market:
 
 def read_market(root: str, env: Mapping[str, str] = os.environ) -> Market:
     """What holds for a project directory; UsageError names the file and the key that is wrong."""
-    place = personal_file(env)
-    own = table(place)
-    project, there = project_table(root)
+    return market_in(read_files(root, env), root, env)
+
+
+def market_in(files: Files, root: str, env: Mapping[str, str]) -> Market:
+    own, place, project, there = files.own, files.personal, files.project, files.place
     mine, theirs = _budgets(own, place), _budgets(project, there)
     return Market(
         _providers(own, place, env),

@@ -24,7 +24,11 @@ _SIZES = ("memory", "file_size", "scratch", "spare")
 def read_terms(env: Mapping[str, str] = os.environ) -> Terms:
     """On which terms commands run; UsageError names the file and the key that is wrong."""
     place = personal_file(env)
-    given = section(table(place), "sandbox", {"network", *_LISTS, *_COUNTS, *_SIZES}, place)
+    return terms_in(table(place), place, env)
+
+
+def terms_in(own: Mapping[str, object], place: str, env: Mapping[str, str]) -> Terms:
+    given = section(own, "sandbox", {"network", *_LISTS, *_COUNTS, *_SIZES}, place)
     network = given.get("network", False)
     if not isinstance(network, bool):
         raise UsageError(f"'sandbox.network' in '{place}' must be true or false")

@@ -56,17 +56,35 @@ class Settings:
     origin: tuple[tuple[str, str], ...] = ()
 
 
+@frozen
+class Files:
+    """What the person's own file and the project's say, read once, each with its name."""
+
+    own: Mapping[str, object]
+    personal: str
+    project: Mapping[str, object]
+    place: str
+
+
+def read_files(root: str, env: Mapping[str, str] = os.environ) -> Files:
+    """Both files of a project directory; UsageError if one of them is not TOML."""
+    personal = personal_file(env)
+    return Files(table(personal), personal, *project_table(root))
+
+
 def read_settings(root: str, env: Mapping[str, str] = os.environ) -> Settings:
     """The settings for a project directory; UsageError names the file and the key that is wrong."""
-    personal = personal_file(env)
-    own = table(personal)
-    project, place = project_table(root)
+    return settings_in(read_files(root, env), env)
+
+
+def settings_in(files: Files, env: Mapping[str, str]) -> Settings:
+    """What files say; keys that do not belong there are refused, whatever they are about."""
+    own, personal, project, place = files.own, files.personal, files.project, files.place
     _check(own, personal, _PERSONAL)
     _check(project, place, _OF_PROJECT)
     _folder(own, personal)
-    _folder(project, place)
-    section(own, "edits", {"protected"}, personal)
-    section(project, "edits", {"protected"}, place)
+    _inside(project, place)
+    protected_in(files)
     origin: list[tuple[str, str]] = []
     parallel = None
     for source, value in (
@@ -92,7 +110,11 @@ def read_settings(root: str, env: Mapping[str, str] = os.environ) -> Settings:
 def read_people(env: Mapping[str, str] = os.environ) -> dict[str, tuple[str, ...]]:
     """Who holds which name, as the person's own file says: names of roles to users of this system."""
     place = personal_file(env)
-    given = table(place).get("people", {})
+    return people_in(table(place), place)
+
+
+def people_in(own: Mapping[str, object], place: str) -> dict[str, tuple[str, ...]]:
+    given = own.get("people", {})
     if not isinstance(given, Mapping):
         raise UsageError(f"'people' in '{place}' must be a table")
     people: dict[str, tuple[str, ...]] = {}
@@ -107,7 +129,11 @@ def read_people(env: Mapping[str, str] = os.environ) -> dict[str, tuple[str, ...
 def read_rules(env: Mapping[str, str] = os.environ) -> tuple[Rule, ...]:
     """The rules by which `--approve policy` decides, in the order of the person's own file."""
     place = personal_file(env)
-    given = table(place).get("approvals", [])
+    return rules_in(table(place), place)
+
+
+def rules_in(own: Mapping[str, object], place: str) -> tuple[Rule, ...]:
+    given = own.get("approvals", [])
     if not isinstance(given, list):
         raise UsageError(f"'approvals' in '{place}' must be a list of tables: [[approvals]]")
     return tuple(_rule(item, number, place) for number, item in enumerate(given, 1))
@@ -161,7 +187,11 @@ POLICIES = ("escalate", "regenerate", "hybrid")
 def read_planner(env: Mapping[str, str] = os.environ) -> Planner:
     """How plans are made for goals, as the person's own file says."""
     place = personal_file(env)
-    given = section(table(place), "planner", {*Planner.__dataclass_fields__}, place)
+    return planner_in(table(place), place)
+
+
+def planner_in(own: Mapping[str, object], place: str) -> Planner:
+    given = section(own, "planner", {*Planner.__dataclass_fields__}, place)
     for key, value in given.items():
         if key == "on_failure":
             if value not in POLICIES:
@@ -178,17 +208,23 @@ def read_planner(env: Mapping[str, str] = os.environ) -> Planner:
 def template_folders(root: str, env: Mapping[str, str] = os.environ) -> list[str]:
     """Where templates are looked for: the folder that the project names, then the person's own."""
     personal = personal_file(env)
-    project, place = project_table(root)
     found = []
-    if (named := _folder(project, place)) is not None:
-        inside = os.path.normpath(named)
-        if os.path.isabs(inside) or inside.startswith(".."):
-            raise UsageError(f"'templates' in '{place}' must be a folder of the project")
+    if (inside := _inside(*project_table(root))) is not None:
         found.append(os.path.join(root, inside))
     own = _folder(table(personal), personal)
     home = os.path.dirname(personal)
     found.append(os.path.join(home, os.path.expanduser(own) if own else "templates"))
     return found
+
+
+def _inside(given: Mapping[str, object], place: str) -> str | None:
+    """The folder that a project names: one of its own."""
+    if (named := _folder(given, place)) is None:
+        return None
+    inside = os.path.normpath(named)
+    if os.path.isabs(inside) or inside.startswith(".."):
+        raise UsageError(f"'templates' in '{place}' must be a folder of the project")
+    return inside
 
 
 def _folder(given: Mapping[str, object], place: str) -> str | None:
@@ -202,9 +238,12 @@ def _folder(given: Mapping[str, object], place: str) -> str | None:
 
 def read_protected(root: str, env: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """Names that no edit may write, beyond those that none ever may: a project can add, never take away."""
-    personal = personal_file(env)
+    return protected_in(read_files(root, env))
+
+
+def protected_in(files: Files) -> tuple[str, ...]:
     found: list[str] = []
-    for given, place in ((table(personal), personal), project_table(root)):
+    for given, place in ((files.own, files.personal), (files.project, files.place)):
         names = section(given, "edits", {"protected"}, place).get("protected", [])
         if not isinstance(names, list) or not all(isinstance(n, str) and n for n in names):
             raise UsageError(f"'edits.protected' in '{place}' must be a list of names")
@@ -215,7 +254,11 @@ def read_protected(root: str, env: Mapping[str, str] = os.environ) -> tuple[str,
 def agents_file(env: Mapping[str, str] = os.environ) -> str | None:
     """The registry of agents that the person's own file names, beside which it is looked for."""
     place = personal_file(env)
-    given = table(place).get("agents")
+    return agents_in(table(place), place)
+
+
+def agents_in(own: Mapping[str, object], place: str) -> str | None:
+    given = own.get("agents")
     if given is None:
         return None
     if not isinstance(given, str) or not given:

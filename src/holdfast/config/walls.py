@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields, replace
 
-from holdfast.config.settings import personal_file, project_table, section, table
+from holdfast.config.settings import Files, read_files, section
 from holdfast.errors import UsageError
 from holdfast.model.size import bytes_of
 from holdfast.model.walls import TABLE, WALLS, Lowered, Walls, key_of
@@ -31,13 +31,15 @@ MOST: Mapping[str, int] = {
 
 def read_walls(root: str, env: Mapping[str, str] = os.environ) -> Walls:
     """The walls for a project directory; UsageError names the file and the key that is wrong."""
-    personal = personal_file(env)
-    found = replace(WALLS, **_given(table(personal), personal))
-    project, place = project_table(root)
-    file = f"the project's {os.path.basename(place)}"
+    return walls_in(read_files(root, env))
+
+
+def walls_in(files: Files) -> Walls:
+    found = replace(WALLS, **_given(files.own, files.personal))
+    file = f"the project's {os.path.basename(files.place)}"
     lower = {
         name: Lowered(value, file)
-        for name, value in _given(project, place).items()
+        for name, value in _given(files.project, files.place).items()
         if value < getattr(found, name)
     }
     return replace(found, **lower)

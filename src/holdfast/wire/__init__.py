@@ -21,6 +21,7 @@ from holdfast.model.event import Agreed, Options, Recorded, Where
 from holdfast.model.fixed import frozen
 from holdfast.model.plan import Limits, Plan, RunId, Step, StepId, plan_digest
 from holdfast.wire import market
+from holdfast.wire.configured import configured
 from holdfast.wire.shared import (
     SCHEMES,
     SharedHome,
@@ -64,6 +65,7 @@ _VERSION_AT = 60  # where a SQLite file holds the version of its tables
 
 __all__ = [
     "Function",
+    "configured",
     "executor_for",
     "files_size",
     "guard_flaw",
@@ -153,9 +155,7 @@ def own_agents() -> Registry | None:
 
 def walls_at(root: str) -> Walls:
     """How large anything may be in a project: the person's own word, which the project may lower."""
-    from holdfast.config.walls import read_walls
-
-    return read_walls(root)
+    return configured(root).walls
 
 
 def known_agents() -> Registry:
