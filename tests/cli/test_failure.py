@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.project import Project
+from tests.cli.project import Project, finish
 
 
 @pytest.mark.req("R77", "R170")
@@ -193,3 +193,57 @@ def test_a_promised_file_that_is_not_made_is_a_rejection(project: Project) -> No
     run = project.run()
     assert run.codes == {"s": "guard_rejected"}
     assert "out.txt" in project.ok("logs", "s").out
+
+
+def test_retry_of_a_done_step_says_that_a_new_run_makes_it_again(project: Project) -> None:
+    """What the new run would touch besides is named as such, with where it can be looked at."""
+    steps = {
+        "a": {"shell": project.sh("date +%N")},
+        "x": {"shell": project.sh(), "effects": "external"},
+    }
+    project.plan(steps | {"x": steps["x"] | {"needs": ["a"]}})
+    project.run("--yes")
+    said = project.refused(2, "retry", "a")
+    assert "'a' is made again in a new run, and these steps touch the outside world: x" in said
+    assert "look at 'holdfast plan --force-node a', then say --yes" in said
+    project.ran()
+    answer = project.ok("retry", "a", "--yes")
+    assert "a new run makes 'a' again" in answer.err
+    assert "a" in project.ran()
+    assert "is done" in " ".join(project.ok("retry", "--help").out.split())
+
+
+def test_retry_of_a_done_step_leaves_a_run_that_waits_only_after_a_yes(project: Project) -> None:
+    project.plan({"a": {"shell": project.sh()}, "b": {"shell": "true", "approve": "always"}})
+    assert project.run().code == 3
+    assert "waits for a person; a new run takes its place" in project.refused(2, "retry", "a")
+    assert "takes its place" in project.call("retry", "a", "--yes").err
+
+
+def test_retry_of_a_skipped_step_names_the_failure_that_keeps_it(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": "false"},
+            "b": {"shell": "true", "needs": ["a"]},
+            "c": {"shell": "true", "needs": ["b"]},
+        }
+    )
+    assert project.run().code == 1
+    said = project.refused(2, "retry", "b")
+    assert "'b' was skipped: Dependency 'a' failed" in said
+    assert "holdfast retry a" in said
+    assert "holdfast retry a" in project.refused(2, "retry", "c")
+
+
+@pytest.mark.parametrize(
+    "words", [("resume",), ("retry", "a"), ("replay",), ("resume", "--detach")]
+)
+def test_nothing_is_said_of_a_run_before_it_is_known_who_holds_it(
+    project: Project, words: tuple[str, ...]
+) -> None:
+    project.plan({"a": {"shell": project.sh(project.gate("go"))}})
+    engine = project.begun_by("run", step="a")
+    said = project.refused(7, *words)
+    assert said.startswith(f"error[held]: line 'demo' is held by process {engine.pid} on ")
+    project.open("go")
+    finish(engine)

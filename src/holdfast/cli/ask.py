@@ -49,17 +49,19 @@ def consent_to(
     paid: Sequence[str] = (),
     price: str = "",
     bounds: bool = True,
+    first: str = "",
 ) -> None:
     """Ask before these steps touch the outside world or cost money; `look` says where they can be seen.
 
-    `price` says what the `paid` ones may cost, `bounds` that a limit is an answer too.
+    `first` says what they come with, if nobody named them. `price` says what the `paid` ones may cost,
+    `bounds` that a limit is an answer too.
     """
     if not (steps or paid) or yes:
         return
     parts = [f"these steps touch the outside world: {_few(steps)}"] if steps else []
     if paid:
         parts.append(f"these steps cost money: {_few(paid)}{f' ({price})' if price else ''}")
-    what = "; ".join(parts)
+    what = f"{first}, and " * bool(first) + "; ".join(parts)
     if not view().asks:
         say = "say --yes, or --max-cost USD" if bounds and not steps else "say --yes"
         raise UsageError(what, hint=f"{look}, then {say}" if look else say)

@@ -166,7 +166,7 @@ SHORT = {
     "plan": "Show what a run would do, and why, without doing it.",
     "run": "Run a plan: reuse what stands, run what changed.",
     "resume": "Continue a run that was stopped, failed, or killed.",
-    "retry": "Try a failed or held step again.",
+    "retry": "Try a failed or held step again, or make a done one anew.",
     "replay": "Try everything that failed again, with what was skipped.",
     "add": "Add steps to a run, also while it goes on.",
     "skip": "Go on without a step; that leaves a gap.",

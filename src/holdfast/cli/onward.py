@@ -58,6 +58,7 @@ def replay(
     try:
         state = load_state(with_store, find_run(with_store, run_id, where.line()))
         _check_open(state)
+        wire.check_free(with_store, where.location, state, float(str(manner["lease"])))
         found = [s for s in state.graph.order if state.steps[s].phase == "failed"]
         failed = tuple(s for s in found if not is_left_rejected(with_store, state, s))
     finally:

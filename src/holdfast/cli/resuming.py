@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar, cast
@@ -25,7 +25,7 @@ from holdfast.cli.driving import (
     raised_cost,
     run_options,
 )
-from holdfast.cli.earlier import say_left_out
+from holdfast.cli.earlier import leave_earlier
 from holdfast.cli.goal import old_run_words
 from holdfast.cli.grown import forced_steps
 from holdfast.cli.people import is_held
@@ -41,10 +41,11 @@ from holdfast.cli.place import (
 from holdfast.cli.provisions import provide, provide_again
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import consent
-from holdfast.cli.say import short, talk
+from holdfast.cli.say import named, short, talk
 from holdfast.cli.show import load_state
 from holdfast.cli.succession import with_step
 from holdfast.cli.titles import brief
+from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.journals import read_state
 from holdfast.engine.opened import is_left_rejected, left_alone
@@ -53,7 +54,7 @@ from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.event import Agreed, Options
-from holdfast.model.plan import RunId, plan_digest
+from holdfast.model.plan import RunId, StepId, plan_digest
 from holdfast.ports import Store
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -105,6 +106,7 @@ def resume(
             found = run_of(where, with_store, checkpoint, folder_of(manner))
         state = load_state(with_store, found)
         if not state.ended:
+            _check_free(where, with_store, state, manner)
             check_secrets(with_store, state, manner_of(manner).secrets)
         more = additions(with_store, state)
         stay = {s for s in state.steps if is_left_rejected(with_store, state, s)}
@@ -133,6 +135,11 @@ def resume(
         agreed,
         lambda world: resume_run(world, found, max_cost=raised),
     )
+
+
+def _check_free(where: Place, store: Store, state: State, manner: Mapping[str, object]) -> None:
+    """What a run will do is said only if no live engine keeps it."""
+    wire.check_free(store, where.location, state, float(str(manner["lease"])))
 
 
 def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
@@ -190,13 +197,17 @@ def retry(
     told: Agreed | None,
     **manner: object,
 ) -> int:
-    """Try a failed or held step again, with what was skipped below it."""
+    """Try a failed or held step again, with what was skipped below it.
+
+    A step that is done, or whose run has ended, is made again in a new run, which reuses the rest.
+    """
     where = with_step(place(plan, store, plan_id), step.removesuffix("+"))
     with_store = where.open()
     try:
         found = find_run(with_store, None, where.line())
         state = read_state(with_store, found)
         assert state is not None
+        _check_free(where, with_store, state, manner)
         step_id = known_step(state.plan, step.removesuffix("+"))
         held = is_held(with_store, state, step_id)
         phase = state.steps[step_id].phase
@@ -204,7 +215,7 @@ def retry(
             held or phase in {"failed", "waiting"} or step_id in state.gaps
         )
         if not goes_on and not state.ended and phase not in COMPLETE:
-            raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
+            raise _not_tried(state, step_id)
         loaded = None if goes_on else where.load_again(with_store, state)
     finally:
         with_store.close()
@@ -232,14 +243,32 @@ def retry(
         executor=where_of(manner),
     )
     provide(where, loaded, options, cast("int | None", manner["max_cost"]))
-    given = consent(where, loaded, options, manner)
+    given = consent(where, loaded, options, manner, made_again=step_id)
+    leave_earlier(where, loaded.plan, yes=bool(manner["yes"]))
+    if not manner_of(manner).quiet:
+        talk(f"a new run makes '{step_id}' again and reuses what stands")
     if detach:
         return detach_on(where, loaded.plan.name, given.agreed, as_json=bool(manner["as_json"]))
-    say_left_out(where, loaded.plan)
     return drive(
         where,
         loaded.plan,
         manner,
         told or given.agreed,
         lambda world: start_run(world, loaded.plan, loaded.plan.name, given.options),
+    )
+
+
+def _not_tried(state: State, step_id: StepId) -> UsageError:
+    """Why there is nothing to try again about a step: what it came to, and the command that helps."""
+    step = state.steps[step_id]
+    if step.phase != "skipped" or step.reason is None:
+        return UsageError(
+            f"'{step_id}' is {step.phase} in {short(state.run)}: there is nothing to try again yet",
+            hint="holdfast resume",
+        )
+    failed = (s for s in state.graph.order if state.steps[s].phase == "failed")
+    above = next((s for s in failed if step_id in state.graph.below([s])), None)
+    return UsageError(
+        f"'{step_id}' was skipped: {sentence(step.reason)}",
+        hint=f"holdfast retry {named(above)}" if above is not None else "holdfast resume",
     )

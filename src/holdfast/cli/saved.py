@@ -307,8 +307,11 @@ def consent(
     manner: Mapping[str, object],
     seen: Mapping[StepId, Step] | None = None,
     told: Agreed | None = None,
+    made_again: StepId | None = None,
 ) -> Agreement:
     """Ask before a run touches the outside world or costs money, after showing what it would do.
+
+    A step that is `made_again` is the only one that was named: the rest comes with the new run.
 
     Without somebody to answer, a run needs --yes or a saved preview; for money a limit is enough: who names
     one agrees to spend so much. Nobody is asked about steps that are as they were `seen` before. Who said
@@ -338,9 +341,17 @@ def consent(
         print_lines(table(ahead, how), err=True)
     bounds = can_bound(where.root, map(ahead.foreseen.plan.steps.__getitem__, paid))
     price = price_words(ahead) if paid else ""
-    consent_to(touched, yes=False, paid=paid, price=price, bounds=bounds)
+    named_step = {} if made_again is None else _with_new_run(made_again)
+    consent_to(touched, yes=False, paid=paid, price=price, bounds=bounds, **named_step)
     _still(where, loaded, options, ahead)
     return found
+
+
+def _with_new_run(step: StepId) -> dict[str, str]:
+    return {
+        "first": f"'{step}' is made again in a new run",
+        "look": f"look at 'holdfast plan --force-node {quoted(step)}'",
+    }
 
 
 def _let_look(ahead: Ahead | None, manner: Mapping[str, object]) -> None:

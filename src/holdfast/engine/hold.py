@@ -87,7 +87,7 @@ class Hold:
         while self._lock is not None and not self._lock.try_lock():
             for other in self._others():
                 if not self._world.gone(other):
-                    raise _held(other, self._line, self._world.clock())
+                    raise held_by(other, self._line, self._world.clock())
             if self._world.monotonic() > end:
                 raise HeldError(
                     f"line '{self._line}' is locked by a process that does not say who it is",
@@ -110,7 +110,7 @@ class Hold:
             if join:
                 break
             if not dead:
-                raise _held(others[0], self._line, self._world.clock())
+                raise held_by(others[0], self._line, self._world.clock())
             others = store.enter(self._project, self._line, mine, alone=True)
         self._entered = True
         self._read = store.last(line_journal(self._project, self._line))
@@ -138,7 +138,7 @@ class Hold:
                 return
             self.announce(None)
             if is_last or min(rival.owner.engine for rival in rivals) < mine:
-                raise _held(rivals[0], self._line, self._world.clock())
+                raise held_by(rivals[0], self._line, self._world.clock())
             self._rest(self._world.poll_seconds)
 
     def announce(self, run: RunId | None) -> None:
@@ -276,7 +276,8 @@ def _overtaken() -> FencedError:
     return FencedError("another engine took this line over", hint="look at 'holdfast status'")
 
 
-def _held(holder: Holder, line: str, now: int) -> HeldError:
+def held_by(holder: Holder, line: str, now: int) -> HeldError:
+    """What is said to whoever wants a line that another engine holds."""
     minutes, seconds = divmod(max(0, now - holder.owner.since) // 1000, 60)
     return HeldError(
         f"line '{line}' is held by process {holder.owner.pid} on '{holder.owner.host}'"

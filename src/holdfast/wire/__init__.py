@@ -622,6 +622,30 @@ def person(store: Store, location: str, *, terminal: bool) -> Person:
     return Person(user_name(), terminal, read_people())
 
 
+def check_free(store: Store, location: str, state: State, lease_seconds: float) -> None:
+    """HeldError if a live engine keeps a run from going on, before anybody is told what it will do.
+
+    What the hold itself will say, as far as it is known without waiting: an engine on another machine whose
+    heart has to be watched first is left to the hold.
+    """
+    from holdfast.engine.hold import held_by
+    from holdfast.store.host import gone, line_lock, this_process
+
+    project, line, here = state.project, state.line, this_process()
+    for holder in store.holders(project, line):
+        if gone(holder):
+            continue
+        if not state.options.joined and not is_shared(location):
+            is_held = _is_locked(line_lock(location, project, line))
+        elif holder.silent is not None:
+            is_held = holder.run == state.run and holder.silent < lease_seconds
+        else:
+            is_near = (holder.owner.host, holder.owner.boot) == (here.host, here.boot)
+            is_held = holder.run == state.run and is_near
+        if is_held:
+            raise held_by(holder, line, now_ms())
+
+
 def _is_locked(lock: LineLock) -> bool:
     with lock:
         return not lock.try_lock()
