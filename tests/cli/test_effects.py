@@ -1,6 +1,7 @@
 """Steps that touch the outside world: shown first, never silently repeated."""
 
 import json
+import signal
 
 import pytest
 
@@ -110,6 +111,26 @@ def test_a_killed_external_command_is_held_too(project: Project) -> None:
     stopped = finish(engine)
     assert stopped.code == 3
     assert project.status().codes["publish"] == "effect_unconfirmed"
+
+
+@pytest.mark.parametrize("stop", ["command", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("more", [False, True])
+def test_a_stop_that_cuts_an_effect_off_is_a_wait_unless_more_is_to_do(
+    project: Project, stop: str, *, more: bool
+) -> None:
+    publish(project)
+    if more:
+        plan = json.loads(project.read("plan.yaml"))["steps"]
+        project.plan(plan | {"after": {"shell": project.sh(), "needs": ["publish"]}})
+    engine = project.begun_by("run", "--yes", step="publish")
+    if stop == "command":
+        project.ok("stop", "--now")
+    else:
+        engine.send_signal(getattr(signal, stop))
+    assert finish(engine).code == (130 if more else 3)
+    found = project.status()
+    assert found.data["status"] == ("paused" if more else "waiting")
+    assert found.codes["publish"] == "effect_unconfirmed"
 
 
 def test_a_run_that_waits_for_a_person_is_not_left_unasked(project: Project) -> None:
