@@ -42,6 +42,16 @@ def test_what_is_measured_is_told_to_programs(project: Project) -> None:
     assert told(project)["leases"]["lines"] == 0
 
 
+def test_that_contents_were_not_read_is_said_with_who_reads_them(project: Project) -> None:
+    project.plan({"a": {"shell": "head -c 50000 /dev/zero"}})
+    run_here(project)
+    for blob in project.store.glob("blobs/??/*"):
+        blob.unlink()
+    assert project.call("verify").code == 9
+    store = next(x for x in project.ok("doctor").out.splitlines() if " store: " in x)
+    assert store.endswith("of contents, not read here: 'holdfast verify' reads them")
+
+
 def test_a_claim_of_an_engine_that_is_gone_is_told(project: Project) -> None:
     project.plan({"a": {"shell": "true"}})
     run_here(project)

@@ -271,7 +271,7 @@ def _state(where: Place) -> Iterator[Check]:
         size = sum(item.size for item in store.stored())
         place = name_of(where.location, store) if is_shared(where.location) else f"format {VERSION}"
         words = f"{place}, {count(len(store.runs()), 'run')}, {size_words(size)} of contents"
-        yield Check("store", "ok", words)
+        yield Check("store", "ok", again(f"{words}, not read here: 'holdfast verify' reads them"))
         if not is_shared(where.location):
             yield _log(f"{database}-wal")
         else:
