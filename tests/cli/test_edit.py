@@ -508,3 +508,19 @@ def test_journals_that_a_clone_brings_are_never_obeyed(ws: Project, marker: str)
     changed = {path for path in before if after.get(path) != before[path]}
     assert changed <= {".holdfast/edits"}, "a new directory lies beside theirs"
     assert all(path.startswith(".holdfast/edits/") for path in after.keys() - before)
+
+
+@pytest.mark.parametrize(
+    "name", ["a\u200bb.py", "\u202e.py", "x\u2028y", "\ufeffx.py", "d\u2060/x"]
+)
+def test_no_file_is_created_under_a_name_that_cannot_be_seen(ws: Project, name: str) -> None:
+    made = json.dumps([{"path": name, "create": "1\n"}])
+    answer = edit(ws, made, "--json")
+    assert answer.code == 1, answer.out
+    (refusal,) = told(answer)["refusals"]
+    assert refusal["why"] == "protected"
+    assert "has letters that nobody sees" in refusal["message"]
+    assert not ws.has(name)
+    ws.write(name, "1\n")
+    assert edit(ws, json.dumps([{"path": name, "whole": "2\n"}])).code == 0
+    assert ws.read(name) == "2\n"

@@ -96,6 +96,13 @@ def fold(name: str) -> str:
     return unicodedata.normalize("NFKC", "".join(plain)).rstrip(" .")
 
 
+def has_unseen(name: str) -> bool:
+    """Whether a name has letters that nobody sees, or that change how the others are read."""
+    return bool(_IGNORED.search(name)) or any(
+        unicodedata.category(letter) in {"Cf", "Zl", "Zp"} for letter in name
+    )
+
+
 def disguises(name: str) -> set[str]:
     """What a name may be on some file system, folded: itself, or the file whose stream it names."""
     return {fold(name), fold(name.partition(":")[0])}

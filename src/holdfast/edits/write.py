@@ -32,13 +32,14 @@ from holdfast.edits.keeping import (
 from holdfast.edits.lock import exclusive
 from holdfast.edits.outcome import Level, Outcome, Planned, Refusal, helped
 from holdfast.edits.scope import check_size, judge, outside
-from holdfast.edits.tree import quoted
+from holdfast.edits.tree import has_unseen, quoted
 from holdfast.edits.workspace import Workspace, check_state, keep_key, keep_state
 from holdfast.errors import BugError, EditError, UsageError
 from holdfast.model.digest import digest_bytes
 from holdfast.model.glob import parents
 
 _PLAIN = 0o777
+_PLAINLY = "write it with letters that can be seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,9 @@ def _examine(
         seen = _look(workspace, planned.path, way)
     except EditError as error:
         return Refusal(planned.path, "special", error.message, guidance=error.hint or "")
+    if seen is None and planned.after is not None and has_unseen(planned.path):
+        message = f"{quoted(planned.path)} has letters that nobody sees"
+        return Refusal(planned.path, "protected", message, guidance=_PLAINLY)
     return _unfit(planned, seen, known) or _file_edit(planned, seen, _source(workspace, planned))
 
 
