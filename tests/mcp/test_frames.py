@@ -54,6 +54,13 @@ FRAMES = {
     "an id that is a list": (b'{"jsonrpc": "2.0", "id": [], "method": "ping"}', -32600, None),
     "a long id": (json.dumps({**CALL, "id": "x" * 5000}).encode(), -32600, None),
     "an extra field": (json.dumps({**CALL, "extra": 1}).encode(), -32600, 7),
+    "a key twice": (b'{"jsonrpc":"2.0","id":7,"method":"ping","id":8}', -32600, None),
+    "an argument twice": (
+        _called("why", {"step": "a"}).replace(b'"step"', b'"step": "b", "step"'),
+        -32600,
+        None,
+    ),
+    "a call without params": (json.dumps(CALL).encode(), -32602, 7),
     "a list of params": (json.dumps({**CALL, "params": []}).encode(), -32602, 7),
     "both answers": (b'{"jsonrpc":"2.0","id":7,"result":{},"error":{}}', -32600, 7),
     "an unknown method": (b'{"jsonrpc": "2.0", "id": 7, "method": "no/such"}', -32601, 7),
@@ -113,6 +120,20 @@ def test_each_bad_frame_gets_one_typed_error_and_the_next_one_its_answer(
     assert len(answer["error"]["message"]) < 500
     assert server.request("ping")["result"] == {}
     assert server.peak() - before <= ROOM
+
+
+def test_who_calls_before_it_has_begun_is_told_what_comes_first(project: Project) -> None:
+    project.plan({"a": {"shell": "true"}})
+    with Bare(project) as server:
+        server.write(json.dumps({**CALL, "params": {"name": "why"}}).encode())
+        assert "send 'initialize' first" in server.read()["error"]["message"]
+        server.shake_hands()
+        server.write(b'{"jsonrpc":"2.0","id":7,"method":"tools/call"}')
+        assert server.read()["error"]["message"].startswith(
+            "'tools/call' needs 'params' with 'name'"
+        )
+        server.write(b'{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}')
+        assert server.read()["error"]["message"] == 'a frame has the key "id" twice'
 
 
 @pytest.mark.req("D31")

@@ -31,6 +31,13 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _OPENS, _CLOSES = b"[{", b"]}"
 
+_WITH_PARAMS = {
+    "initialize": "'protocolVersion', 'capabilities' and 'clientInfo'",
+    "tools/call": "'name', and 'arguments' if the tool takes any",
+    "resources/read": "'uri'",
+    "prompts/get": "'name'",
+}
+
 Id = str | int
 Message = Mapping[str, Json]
 
@@ -100,12 +107,30 @@ def _check_size(frame: bytes) -> None:
 def _parsed(frame: bytes) -> Json:
     try:
         text = frame.decode("utf-8")
-        value = cast("Json", json.loads(text, parse_float=_number, parse_constant=_no_number))
+        value = cast(
+            "Json",
+            json.loads(
+                text,
+                parse_float=_number,
+                parse_constant=_no_number,
+                object_pairs_hook=_each_once,
+            ),
+        )
         if _SURROGATE.search(frame):  # half a character can be neither stored nor sent back
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:  # decoding errors are ValueErrors too
         raise Refused(PARSE_ERROR, "a frame is one JSON object in UTF-8 on one line") from error
     return value
+
+
+def _each_once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """An object whose keys stand in it once: of two, others might take the other one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        key = next(key for key in found if keys.count(key) > 1)
+        raise Refused(INVALID_REQUEST, f"a frame has the key {json.dumps(key[:80])} twice")
+    return found
 
 
 def _number(word: str) -> float:
@@ -146,5 +171,8 @@ def _check_call(value: Message, found: Id | None) -> None:
         raise Refused(INVALID_REQUEST, "'method' is a text", found)
     if unknown := value.keys() - {"jsonrpc", "id", "method", "params"}:
         raise Refused(INVALID_REQUEST, f"a request has no '{min(unknown):.80}'", found)
+    if "params" not in value and value["method"] in _WITH_PARAMS:
+        needed = _WITH_PARAMS[value["method"]]
+        raise Refused(INVALID_PARAMS, f"'{value['method']}' needs 'params' with {needed}", found)
     if "params" in value and not isinstance(value["params"], Mapping):
         raise Refused(INVALID_PARAMS, "'params' is an object", found)

@@ -34,6 +34,7 @@ from holdfast.model.digest import Json
 
 MOST_OPEN = 64  # requests that are not answered yet
 _PIECE = 64 * 1024
+_SAID_OF_ALL = "Invalid request parameters"  # by the library, of whatever it cannot read
 _HEARD = frozenset(
     f"notifications/{name}"
     for name in ("initialized", "cancelled", "progress", "roots/list_changed")
@@ -77,6 +78,7 @@ class Pipe:
         self._sink = sink
         self._inbox = inbox
         self._open: set[Id] = set()
+        self._greeted = False
         self._turn = anyio.Lock()
 
     async def read_all(self) -> None:
@@ -103,6 +105,8 @@ class Pipe:
                 message = item.message
                 if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
                     self._open.discard(_same(message.id))
+                if isinstance(message, JSONRPCError) and not self._greeted:
+                    message = _ungreeted(message)
                 await self._write(message.model_dump_json(by_alias=True, exclude_unset=True))
 
     async def _take(self, found: Message | Refused) -> None:
@@ -111,6 +115,7 @@ class Pipe:
             if isinstance(found, Refused):
                 raise found
             checked = _typed(found)
+            self._greeted |= found.get("method") == "initialize"
             admit(self._open, found)
         except Refused as refused:
             await self._write(json.dumps(refused.answer()))
@@ -123,6 +128,17 @@ class Pipe:
                 await anyio.to_thread.run_sync(_write_whole, self._sink, text.encode() + b"\n")
             except OSError:  # nobody listens any more: that is the end of the connection
                 await self._inbox.aclose()
+
+
+def _ungreeted(message: JSONRPCError) -> JSONRPCError:
+    """An answer to somebody who has not begun: the library says only that something is wrong."""
+    if message.error.message != _SAID_OF_ALL:
+        return message
+    words = (
+        f"{_SAID_OF_ALL}: send 'initialize' first, or the protocol's version in '_meta' of 'params'"
+    )
+    error = message.error.model_copy(update={"message": words})
+    return message.model_copy(update={"error": error})
 
 
 def _typed(message: Message) -> JSONRPCMessage:
