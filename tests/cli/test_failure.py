@@ -247,3 +247,22 @@ def test_nothing_is_said_of_a_run_before_it_is_known_who_holds_it(
     assert said.startswith(f"error[held]: line 'demo' is held by process {engine.pid} on ")
     project.open("go")
     finish(engine)
+
+
+def test_a_hint_at_the_end_stands_after_what_it_is_about(project: Project) -> None:
+    said = "echo 'much before'; echo 'big.bin is stored through a filter'; echo 'hint: commit it'"
+    project.plan({"a": {"shell": f"({said}) >&2; false"}})
+    told = project.call("run").err
+    assert "its command failed: big.bin is stored through a filter; hint: commit it\n" in told
+
+
+def test_a_schema_that_refers_to_itself_alone_is_at_fault(project: Project) -> None:
+    project.plan({"a": {"shell": "echo '[1]'", "schema": {"$ref": "#"}}})
+    assert "the schema refers to itself without end" in project.refused(2, "check")
+    # Through a keyword it is found out only when something is judged.
+    round_about = {"allOf": [{"$ref": "#"}]}
+    project.plan({"a": {"shell": "echo '[1]'", "schema": round_about}})
+    assert "the schema refers to itself without end" in project.refused(1, "run")
+    tree = {"type": "array", "items": {"$ref": "#"}}
+    project.plan({"a": {"shell": "echo '[[], [[]]]'", "schema": tree}})
+    assert project.run().code == 0

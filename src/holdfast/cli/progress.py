@@ -47,7 +47,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
-from holdfast.model.text import first_line, last_line, one_line
+from holdfast.model.text import first_line, one_line
 from holdfast.ports import Store
 
 MOST_NAMES = 6
@@ -271,7 +271,7 @@ class Teller:
         if isinstance(event, AttemptFailed):
             self._tries[event.step] = self._tries.get(event.step, 0) + 1
         said_by_us = event.code not in {"command_failed", "timed_out", "lost"}  # a hint may follow
-        words = self._words(event.feedback, _with_hint if said_by_us else last_line)
+        words = self._words(event.feedback, _with_hint if said_by_us else _last_said)
         return [f"  {event.step}: {which} failed: {sentence(Reason(event.code))}{words}"]
 
     def _words(self, digest: Digest | None, pick: Callable[[str], str]) -> str:
@@ -348,6 +348,13 @@ def choices(reason: Reason) -> list[str]:
         "  to leave it as it is: holdfast run --on-drift fail (the step fails, the rest goes on)",
     )
     return [again(offer) for offer in offers]
+
+
+def _last_said(text: str) -> str:
+    """The last line of what was said; if that is a hint, after what it is about."""
+    told = [line.strip() for line in text.splitlines() if line.strip()]
+    is_hint = len(told) > 1 and told[-1].startswith("hint: ")
+    return "; ".join(told[-2:] if is_hint else told[-1:])
 
 
 def _with_hint(text: str) -> str:

@@ -30,6 +30,9 @@ from holdfast.ports import Candidate, Flaw, Job
 from holdfast.process.inside import read_inside
 
 MAX_ERRORS = 20
+ENDLESS = "the schema refers to itself without end, so nothing can be judged by it"
+_BELOW = "let it refer to itself only below a key such as 'properties' or 'items'"
+_DEEP = 60  # levels of an artifact with which a schema that follows it may go too deep
 _UNCOUNTED = frozenset(
     {"unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"}
 )
@@ -72,7 +75,9 @@ def compare(guard: Guard, candidate: Candidate) -> Verdict:
         errors = list(islice(validator.iter_errors(value), MAX_ERRORS))
     except Unresolvable as error:
         raise GuardBroken(f"the schema refers to '{error.ref}', which is not in it") from error
-    except RecursionError:
+    except RecursionError as error:
+        if not is_deep(value):
+            raise GuardBroken(ENDLESS, hint=_BELOW) from error
         return reject(guard, "the artifact is nested too deeply for its schema")
     if not errors:
         return accept(guard)
@@ -165,12 +170,54 @@ def _references_flaw(schema: Json, found: Sequence[Placed]) -> Flaw | None:
         except (Unresolvable, ValueError):
             message = f"the schema refers to '{reference}', which is not in it"
             return Flaw(message, (*path, "$ref"))
+        if _comes_back(root, str(reference)):
+            return Flaw(ENDLESS, (*path, "$ref"), _BELOW)
     return None
+
+
+def _comes_back(root: _Resolver, reference: str) -> bool:
+    """Whether one reference leads to the next and so back, without ever saying anything."""
+    seen: set[str] = set()
+    while reference not in seen:
+        seen.add(reference)
+        part = root.lookup(reference).contents
+        if not isinstance(part, Mapping) or not isinstance(part.get("$ref"), str):
+            return False
+        reference = str(part["$ref"])
+    return True
+
+
+def is_deep(value: Json) -> bool:
+    """Whether a value has so many levels that it, and not its schema, has no end."""
+    level: list[Json] = [value]
+    for _ in range(_DEEP):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, list | Mapping)
+            for inner in (item.values() if isinstance(item, Mapping) else item)
+        ]
+    return bool(level)
 
 
 def _short(error: ValidationError) -> str:
     limit = 500
     return error.message if len(error.message) <= limit else f"{error.message[:limit]}…"
+
+
+class _Resolved(Protocol):
+    """What a reference leads to."""
+
+    @property
+    def contents(self) -> object:
+        """That part of the schema."""
+
+
+class _Resolver(Protocol):
+    """Who follows references."""
+
+    def lookup(self, ref: str) -> _Resolved:
+        """What one leads to; raises Unresolvable."""
 
 
 class _Descends(Protocol):
