@@ -64,9 +64,20 @@ def test_a_closed_stdin_is_no_bug(project: Project, words: tuple[str, ...]) -> N
     assert b"this is a bug" not in done.stderr
 
 
-@pytest.mark.parametrize("words", [("plan",), ("plan", "--json"), ("--version",), ("status",)])
+WORDS_OF_RESULTS = [
+    ("plan",),
+    ("plan", "--json"),
+    ("--version",),
+    ("status",),
+    ("run",),
+    ("run", "--json"),
+]
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])  # it fails with each line, or at the end
+@pytest.mark.parametrize("words", WORDS_OF_RESULTS)
 def test_a_result_that_cannot_be_written_is_said_with_the_right_code(
-    project: Project, words: tuple[str, ...]
+    project: Project, words: tuple[str, ...], unbuffered: str
 ) -> None:
     project.plan({"a": {"shell": "true"}})
     project.run()
@@ -74,7 +85,7 @@ def test_a_result_that_cannot_be_written_is_said_with_the_right_code(
         done = subprocess.run(
             [*COMMAND, *words],
             cwd=project.root,
-            env=project.environment(),
+            env=project.environment({"PYTHONUNBUFFERED": unbuffered}),
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,
@@ -82,6 +93,7 @@ def test_a_result_that_cannot_be_written_is_said_with_the_right_code(
     assert done.returncode == 74, done.stderr
     assert b"the result cannot be written: No space left" in done.stderr
     assert b"Traceback" not in done.stderr
+    assert b"resume" not in done.stderr, "nothing was left to do"
 
 
 def test_json_may_be_asked_for_before_the_name_of_the_command(project: Project) -> None:

@@ -501,3 +501,8 @@ def test_without_any_check_nothing_is_begun(project: Project) -> None:
     found = worked(project, "Change it", "--id", "c", "--unverified", "--script", played)
     assert (found["exit"], found["verified"]) == (0, False)
     assert "unverified" in work(project, "c", "--script", played).out
+
+
+def test_a_directory_is_no_ticket(project: Project) -> None:
+    repository(project, {"d.md/x": "one\n"})
+    assert "'d.md' is a directory, and a ticket is a file" in project.refused(2, "work", "d.md")

@@ -354,9 +354,9 @@ def cannot_write(error: OSError) -> int:
     code = _nobody_reads()
     if isinstance(error, BrokenPipeError):
         return code
-    from holdfast.cli.say import talk
+    from holdfast.cli.say import UNWRITTEN, talk
 
-    talk(f"error[store]: the result cannot be written: {error.strerror}")
+    talk(f"error[store]: {UNWRITTEN}: {error.strerror}")
     return 74
 
 

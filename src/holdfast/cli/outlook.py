@@ -26,7 +26,7 @@ from holdfast.cli.prices import (
     total_words,
     unpriced_lines,
 )
-from holdfast.cli.say import short, shown
+from holdfast.cli.say import short, shown, write
 from holdfast.cli.titles import plan_title
 from holdfast.cli.view import View, view
 from holdfast.core.estimate import total
@@ -102,10 +102,13 @@ def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     if stream is None:
         return
-    for line in lines:
-        text = shown(line, stream)
-        stream.write((_SIGN.sub(_painted, text) if view().colour else text) + "\n")
-    stream.flush()
+    made = (shown(line, stream) for line in lines)
+    text = "".join((_SIGN.sub(_painted, t) if view().colour else t) + "\n" for t in made)
+    if err:
+        stream.write(text)
+        stream.flush()
+    else:
+        write(text, now=True)
 
 
 def _painted(found: re.Match[str]) -> str:

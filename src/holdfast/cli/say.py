@@ -15,6 +15,7 @@ from functools import cache
 from typing import TextIO
 
 from holdfast.cli.view import View, view
+from holdfast.errors import StoreError
 from holdfast.model.digest import Json
 from holdfast.model.fixed import frozen
 from holdfast.model.items import spelled_out
@@ -30,6 +31,7 @@ SIGNS = {
     "failed": "✗",
     "skipped": "–",
 }
+UNWRITTEN = "the result cannot be written"
 _WORDS = {sign: word for word, sign in SIGNS.items()}
 ASCII = str.maketrans(
     {"·": ".", "▸": ">", "⏸": "!", "✓": "+", "✗": "x", "–": "-", "─": "-", "│": "|"}
@@ -86,13 +88,17 @@ def out(text: str = "", *, raw: bool = False) -> None:
         write(shown(text, sys.stdout, raw=raw) + "\n")
 
 
-def write(text: str) -> None:
+def write(text: str, *, now: bool = False) -> None:
     """Put text on stdout as it is. A terminal that went away is no error; a full disk is one."""
     try:
         sys.stdout.write(text)
+        if now:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        if error.errno != errno.EIO:
-            raise
+        if error.errno != errno.EIO:  # what was done is done: only these words are lost
+            raise StoreError(f"{UNWRITTEN}: {error.strerror}") from error
         into_the_void(sys.stdout)
 
 
@@ -119,7 +125,7 @@ def out_edit(text: str, margin: str = "") -> None:
     line = shown(text, sys.stdout, raw=True)
     if view().colour and line[:1] in _EDITS:
         line = f"\x1b[{_EDITS[line[0]]}m{line}\x1b[0m"
-    sys.stdout.write(f"{margin}{line}\n")
+    write(f"{margin}{line}\n")
 
 
 def talk(text: str) -> None:
@@ -214,7 +220,7 @@ def out_json(value: Mapping[str, Json]) -> None:
     if sys.stdout is None:
         return
     indent = None if view().mode == "jsonl" else 2
-    sys.stdout.write(_json_text(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
+    write(_json_text(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
 
 
 def out_line(value: Mapping[str, Json]) -> None:
@@ -222,8 +228,7 @@ def out_line(value: Mapping[str, Json]) -> None:
     if (listener := _LISTENER.get()) is not None:
         listener.objects.append(value)
     elif sys.stdout is not None:
-        sys.stdout.write(_json_text(json.dumps(value, ensure_ascii=False)) + "\n")
-        sys.stdout.flush()
+        write(_json_text(json.dumps(value, ensure_ascii=False)) + "\n", now=True)
 
 
 def _json_text(text: str) -> str:

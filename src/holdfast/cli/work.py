@@ -228,6 +228,11 @@ def _ticket(given: str, walls: Walls, *, is_named: bool) -> Ticket:
         with open(given, "rb") as file:
             text = file.read(most).decode("utf-8", "replace")
         return read_ticket(text, os.path.splitext(os.path.basename(given))[0], walls)
+    if os.path.isdir(given):
+        raise UsageError(
+            f"'{one_line(given)}' is a directory, and a ticket is a file",
+            hint="name the file of the ticket in it, or say what is wanted in some words",
+        )
     if given.endswith(_ENDINGS) and " " not in given:
         raise UsageError(f"there is no file '{one_line(given)}'")
     if len(given.split()) == 1 and not is_named:  # an id that was mistyped, more likely than a wish

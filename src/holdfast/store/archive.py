@@ -57,7 +57,7 @@ _MAX_ENTRIES = 4_000_000
 _NAME = re.compile(r"journals/\d{6,9}\.jsonl|contents/([0-9a-f]{2})/(\1[0-9a-f]{62})")
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 _PIECE = 1 << 20
-_MORE = "--max-size allows more"
+_MORE = "'holdfast import --max-size SIZE FILE' allows more"
 _ANEW = "write it anew where it comes from, with 'holdfast export'"
 _BROKEN = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError),
