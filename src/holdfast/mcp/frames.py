@@ -127,9 +127,11 @@ def _each_once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     """An object whose keys stand in it once: of two, others might take the other one."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        key = next(key for key in found if keys.count(key) > 1)
-        raise Refused(INVALID_REQUEST, f"a frame has the key {json.dumps(key[:80])} twice")
+        seen: set[str] = set()
+        for key, _ in pairs:  # in one pass: a frame may have a million
+            if key in seen:
+                raise Refused(INVALID_REQUEST, f"a frame has the key {json.dumps(key[:80])} twice")
+            seen.add(key)
     return found
 
 
