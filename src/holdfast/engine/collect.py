@@ -117,7 +117,9 @@ class Sweep:
 def look(store: Store, bounds: Bounds, held: Iterable[_Line] = ()) -> Sweep:
     """Decide what may go. Nothing is changed."""
     rows = list(store.artifacts())
-    told = [_tell(store, row) for row in store.runs(imported=True)]
+    stored = list(store.stored())
+    known = {item.digest: item.digest for item in stored}
+    told = [_tell(store, row, known) for row in store.runs(imported=True)]
     arrived = _arrived(store)
     for item in told:
         item.at = max(item.at, arrived.get(item.row.run, 0))
@@ -127,8 +129,7 @@ def look(store: Store, bounds: Bounds, held: Iterable[_Line] = ()) -> Sweep:
     for item in told:
         if item.line in bounds.lines and stays.get(item.row.run) in {"newest", "stands"}:
             del stays[item.row.run]
-    stored = list(store.stored())
-    names = Names(store, {item.digest for item in stored})
+    names = Names(store, set(known))
     roots = names.closure(_line_roots(store, marks, rows))
     for run in _written(told, names, roots):
         stays.setdefault(run, "written")
@@ -152,21 +153,26 @@ def look(store: Store, bounds: Bounds, held: Iterable[_Line] = ()) -> Sweep:
 def unnamed(store: Store, before: int) -> list[Digest]:
     """Contents older than `before` that nothing names now."""
     stored = list(store.stored())
-    rows = list(store.artifacts())
-    names = Names(store, {item.digest for item in stored})
-    left = names.closure(_line_roots(store, pins(store), rows))
+    known = {item.digest: item.digest for item in stored}
+    names = Names(store, set(known))
+    left = names.closure(_line_roots(store, pins(store), store.artifacts()))
     for row in store.runs(imported=True):
-        left |= names.closure(_tell(store, row).names)
+        left |= names.closure(_tell(store, row, known).names)
     return [item.digest for item in stored if item.digest not in left and item.at < before]
 
 
 # --- what runs say ----------------------------------------------------------------------------
 
 
-def _tell(store: Facts, row: RunRow) -> Told:
+def _tell(store: Facts, row: RunRow, known: Mapping[Digest, Digest]) -> Told:
+    """What a run says. Of the digests in its events only those of contents count, each as it is known.
+
+    Most are refs, and what is reused stands in many runs: a run of a million steps would take gigabytes.
+    """
     told = Told(row)
     for recorded in store.read(f"run:{row.run}"):
         _take(told, recorded)
+        told.names.update(known[one] for one in digests_in(recorded.event) if one in known)
     return told
 
 
@@ -184,7 +190,6 @@ def _arrived(store: Facts) -> dict[RunId, int]:
 def _take(told: Told, recorded: Recorded) -> None:
     event = recorded.event
     told.at = max(told.at, recorded.at)
-    told.names.update(digests_in(event))
     if wrote := written_in(event):
         told.wrote.append(wrote)
     match event:
