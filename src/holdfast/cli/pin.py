@@ -358,8 +358,7 @@ def _say_purge(digests: Mapping[Digest, str], size: int, rows: Sequence[Artifact
         out(f"  … and {len(digests) - 10} more")
     for row in rows[:10]:
         made = f"in {short(row.run)}" if row.run else "given by a person"
-        again = "the step runs again, or waits if that would repeat an effect"
-        out(f"  '{row.step}' {made} can no longer be reused: {again}")
+        out(f"  '{row.step}' {made} can no longer be reused: the step runs again or waits")
 
 
 def _purge(store: Store, where: Place, digests: Sequence[Digest], because: str) -> None:
