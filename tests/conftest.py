@@ -26,6 +26,9 @@ settings.load_profile("no clocks")
 # A shell starts its background processes deaf to Ctrl-C, and what they start inherits that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# And `nohup` makes them deaf to the end of the terminal, which tests send.
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

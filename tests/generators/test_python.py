@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,9 @@ from holdfast.errors import AttemptError
 from holdfast.generators.python import Pool, PythonGenerator
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Candidate, Feedback, File, Given, Job
+from holdfast.process.limits import Limits
 from holdfast.process.run import sweep
+from holdfast.process.terms import Terms
 from tests.generators.builders import (
     ENGINE,
     Project,
@@ -428,3 +430,17 @@ def test_a_process_that_died_while_idle_costs_nothing(project: Project, session:
         return answer
 
     assert wait(work()) == "here"
+
+
+def test_of_a_process_that_never_began_it_is_said_what_kept_it(
+    project: Project, require_part: Callable[[str], str]
+) -> None:
+    require_part("bwrap")
+    lost = Limits(memory=2**20)  # no interpreter begins with as little
+    python = PythonGenerator(Pool(Terms(limits=lost)), engine=ENGINE)
+    project.write("mod.py", "def f(): return 1")
+    error = refused(python, project.job(step("mod:f")))
+    assert error.reason == "lost"
+    first, *said = error.message.splitlines()
+    assert first == "the process of 'mod:f' ended before it answered"
+    assert said, "what the loader says of it"

@@ -35,6 +35,7 @@ from holdfast.process.tree import MARK
 
 _ANSWERED = frozenset({"done", "failed"})
 _CALLED = _ANSWERED | {"begun"}
+_GONE: Mapping[str, Json] = {"state": "gone"}
 
 State = Literal["done", "failed", "lost", "timed_out"]
 
@@ -98,8 +99,8 @@ class Pool:
         except TimeoutError:
             message = f"'{call.target}' did not end within {call.timeout} s"
             return Answer("timed_out", message=message, log=_log(folder, call.walls))
-        if said is None:
-            message = f"the process of '{call.target}' ended before it answered"
+        if said["state"] not in _ANSWERED:
+            message = f"the process of '{call.target}' ended before it answered{said.get('words', '')}"
             return Answer("lost", message=message, log=_log(folder, call.walls))
         if said["state"] == "done":
             try:
@@ -142,21 +143,21 @@ class Pool:
         idle, self._idle = self._idle, {}
         await asyncio.gather(*(process.kill() for some in idle.values() for process in some))
 
-    async def _ask(self, call: Call, folder: str) -> Mapping[str, Json] | None:
-        """The answer of a process that knows the present source; None if it died over it."""
+    async def _ask(self, call: Call, folder: str) -> Mapping[str, Json]:
+        """The answer of a process that knows the present source; that it is gone if it died over it."""
         request = _request(call, folder)
         wanted = None
         if self._terms is not None:
             path = call.env.get("PATH", os.defpath)
             wanted = self._terms.sandbox_for(call.root, call.folder, call.room, path)
         idle = self._idle.setdefault((call.root, wanted, call.subject is not None), [])
-        said: Mapping[str, Json] = {}
-        while idle and said.get("state") not in _CALLED:
+        said = _GONE
+        while idle and said["state"] not in _CALLED:
             said = await _exchange(idle.pop(), request, idle)
-        if said.get("state") not in _CALLED:
+        if said["state"] not in _CALLED:
             await self._drop_left()
             said = await _asked_afresh(call, wanted, request, idle)
-        return said if said.get("state") in _ANSWERED else None
+        return said
 
     async def _drop_left(self) -> None:
         """End processes that nobody can use again: what they may write is gone."""
@@ -273,18 +274,18 @@ async def _asked_afresh(
 
 
 async def _exchange(process: Child, request: bytes, idle: list[Child]) -> Mapping[str, Json]:
-    """The last answer to a call, empty if there was none.
+    """The last answer to a call; if it broke off there, with what the process or its sandbox said of it.
 
     Afterwards the process is idle, or gone with all it started.
     """
-    said: Mapping[str, Json] = {}
+    said = _GONE
     try:
         await process.send(request)
         said = _frame(await process.receive())
         if said["state"] == "begun":
             said = _frame(await process.receive())
-    except ProcessError:
-        return said
+    except ProcessError as error:
+        return {**said, "words": f"\n{error.hint}" if error.hint else ""}
     finally:
         if said.get("again"):
             idle.append(process)
