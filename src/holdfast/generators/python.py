@@ -100,7 +100,9 @@ class Pool:
             message = f"'{call.target}' did not end within {call.timeout} s"
             return Answer("timed_out", message=message, log=_log(folder, call.walls))
         if said["state"] not in _ANSWERED:
-            message = f"the process of '{call.target}' ended before it answered{said.get('words', '')}"
+            message = (
+                f"the process of '{call.target}' ended before it answered{said.get('words', '')}"
+            )
             return Answer("lost", message=message, log=_log(folder, call.walls))
         if said["state"] == "done":
             try:
