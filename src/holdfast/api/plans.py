@@ -63,6 +63,10 @@ class Plan:
     source: tuple[model.Plan, Mapping[str, Json]] | None = (
         None  # as made, with the data it was made of
     )
+    _runs: dict[str, tuple[str]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _needs: dict[str, Need] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def step(
         self,
@@ -91,14 +95,21 @@ class Plan:
         self.steps[step_id] = Step(
             id=step_id,
             uses="python",
-            run=(target,),
-            needs=tuple(Need(StepId(need)) for need in dict.fromkeys((*needs, *_read(values)))),
+            run=self._runs.setdefault(target, (target,)),
+            needs=tuple([self._need(name) for name in dict.fromkeys((*needs, *_read(values)))]),
             values=dict(values or {}),
             guards=tuple(guards),
             retries=retries,
         )
         if inline:
             self.functions[step_id] = function
+
+    def _need(self, name: str) -> Need:
+        """The edge from a step, which is one for all that need it: there may be millions."""
+        found = self._needs.get(name)
+        if found is None:
+            found = self._needs[name] = Need(StepId(name))
+        return found
 
     def llm(self, name: str, prompt: Json, **keys: Unpack[ModelKeys]) -> None:
         """Add a step that a model does: `model="small"`, `guards=[…]`, `budget={"usd": 0.5}` and so on."""
@@ -183,6 +194,7 @@ class Plan:
 
     def ready(self) -> Ready:
         """The plan with all that a run of it needs."""
+        self._needs.clear()  # they are in the steps; a further step may have an edge of its own
         return Ready(
             self.build(),
             os.path.abspath(self.root),

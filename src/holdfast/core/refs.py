@@ -68,43 +68,51 @@ def encode_with(step: Step, observed: Spelled) -> bytes:
 
     Ids need no escaping.
     """
-    before, after = _around(step, observed)
-    return _put_together(step, before, after)
+    return _put_together(step, _around(step, observed))
 
 
 class Encoder:
     """Encodes the own parts of one step after the other, each as `encode_with` does.
 
-    The steps of a `for_each` are made of the very same parts, but for their values and their prompt: what
-    a step shares with the one before it is encoded once.
+    Steps of one function or one `for_each` are made of the very same parts, but for their needs, their
+    values and their prompt: what a step shares with the one before it is encoded once.
     """
 
     def __init__(self) -> None:
         self._observed: Spelled | None = None
         self._shared: tuple[object, ...] = ()
-        self._before = self._after = ""
+        self._around = _Around("", "", "")
 
     def encode(self, step: Step, observed: Spelled) -> bytes:
         """The own parts of a step, given those that the world adds."""
         shared = _shared_of(step)
         if observed is not self._observed or not all(map(is_, shared, self._shared)):
             self._observed, self._shared = observed, shared
-            self._before, self._after = _around(step, observed)
-        return _put_together(step, self._before, self._after)
+            self._around = _around(step, observed)
+        return _put_together(step, self._around)
 
 
-def _put_together(step: Step, before: str, after: str) -> bytes:
+class _Around(NamedTuple):
+    """What stands before the needs, between them and the values, and between these and the prompt."""
+
+    before: str
+    between: str
+    after: str
+
+
+def _put_together(step: Step, around: _Around) -> bytes:
+    before, between, after = around
+    needs = ""
+    if step.needs and (names := step.data_needs):
+        listed = names if step.uses == GATHER else sorted(names)  # items have an order
+        needs = f'"needs":["{_BETWEEN.join(listed)}"],'
     values = f',"with":{spelled(step.values)}' if step.values else ""
     prompt = "null" if step.prompt is None else spelled(step.prompt)
-    return encoded(f"{before}{values}{after}{prompt}}}")
+    return encoded(f"{before}{needs}{between}{values}{after}{prompt}}}")
 
 
-def _around(step: Step, observed: Spelled) -> tuple[str, str]:
-    """What stands before the values, and between them and the prompt."""
+def _around(step: Step, observed: Spelled) -> _Around:
     ext = [*observed.ext, f'"uses":{spelled(step.uses)}', _V]
-    if step.needs and (needs := step.data_needs):
-        listed = needs if step.uses == GATHER else sorted(needs)  # items have an order
-        ext.append('"needs":["' + '","'.join(listed) + '"]')
     own = _own_values(step)
     for name, value in compress(zip(_OWN, own, strict=True), own):  # few have much to say
         ext.append(f'"{name}":{spelled(value)}')
@@ -120,15 +128,16 @@ def _around(step: Step, observed: Spelled) -> tuple[str, str]:
         guards += f',"observed":{observed.guards}'
     if step.model or step.parameters:
         model = spelled({"id": step.model, "parameters": step.parameters})
-    place = bisect(ext, _WITH)
-    later = "".join([f",{part}" for part in ext[place:]])
-    return (
-        f'{{"ext":{{{",".join(ext[:place])}',  # at least `uses` and `v`
+    needs, values = bisect(ext, _NEEDS), bisect(ext, _WITH)
+    later = "".join([f",{part}" for part in ext[values:]])
+    return _Around(
+        '{"ext":{' + "".join([f"{part}," for part in ext[:needs]]),
+        ",".join(ext[needs:values]),  # at least `uses` and `v`
         f'{later}}},"guard_config":{{"guards":{guards}}},"model":{model},"prompt":',
     )
 
 
-# part of `ext` -> field of a step; one that is empty leaves no trace. `with` has the values
+# part of `ext` -> field of a step; one that is empty leaves no trace. `needs` and `with` come apart
 _FIELDS: Mapping[str, str] = {
     "run": "run",
     "shell": "shell",
@@ -146,10 +155,11 @@ _FIELDS: Mapping[str, str] = {
 }
 _OWN = tuple(_FIELDS)
 _V = f'"v":{KEY_VERSION}'
-_WITH = '"with":'
+_NEEDS, _WITH = '"needs":', '"with":'
+_BETWEEN = '","'
 _own_values: Callable[[Step], tuple[Json, ...]] = attrgetter(*_FIELDS.values())
 _shared_of: Callable[[Step], tuple[object, ...]] = attrgetter(
-    *("uses", "needs", "effects", "schema", "guards", "model", "parameters"), *_FIELDS.values()
+    *("uses", "effects", "schema", "guards", "model", "parameters"), *_FIELDS.values()
 )
 
 

@@ -467,7 +467,7 @@ _SHARED = tuple(pair for pair in _STEP if pair[0] not in _OWN)
 _SHARED_DEFAULTS = tuple(default for _, default in _SHARED)
 _all_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _SHARED))
 _shared_of: Callable[[object], tuple[object, ...]] = attrgetter(
-    *(name for name, _ in _SHARED), "needs", "guards", "template"
+    *(name for name, _ in _SHARED), "guards", "template"
 )
 _limits_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _LIMITS))
 _LIMIT_DEFAULTS = tuple(default for _, default in _LIMITS)
@@ -486,7 +486,7 @@ def _sparse(
 def _steps(steps: Mapping[StepId, Step]) -> str:
     """The encodings of steps by their ids. What a step shares with the one before it is encoded once.
 
-    The steps of a `for_each` are made of the very same parts, but for few.
+    Steps of one function or one `for_each` are made of the very same parts, but for few.
     """
     texts = []
     last: tuple[object, ...] = ()
@@ -507,6 +507,8 @@ def _step(step: Step) -> str:
 
 def _joined(step: Step, shared: list[str]) -> str:
     parts = [*shared]
+    if step.needs:
+        parts.append(f'"needs":[{",".join([need_spelled(need) for need in step.needs])}]')
     if step.values:
         parts.append(f'"values":{spelled(step.values)}')
     if step.prompt is not None:
@@ -518,11 +520,9 @@ def _joined(step: Step, shared: list[str]) -> str:
 
 
 def _shared_parts(step: Step) -> list[str]:
-    """What steps that were made from one have in common: all but values, prompt and inputs."""
+    """What steps that were made from one have in common: all but needs, values, prompt and inputs."""
     found = _sparse(_SHARED, _all_of(step), _SHARED_DEFAULTS)
     parts = [f'"{name}":{spelled(got)}' for name, got in found]
-    if step.needs:
-        parts.append(f'"needs":[{",".join([need_spelled(need) for need in step.needs])}]')
     if step.guards:
         parts.append(f'"guards":{spelled([guard_json(guard) for guard in step.guards])}')
     if step.template is not None:
