@@ -218,8 +218,8 @@ class Store(Facts, Protocol):
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
         """The newest accepted artifact of a step under any ref."""
 
-    def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
-        """The newest accepted artifact of every step of a line."""
+    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
+        """The newest accepted artifact of every step of a line, in a map for the caller alone."""
 
     def artifacts(
         self,

@@ -1,6 +1,5 @@
 """Random plans and random edits through the real engine, against the oracle."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,7 +122,7 @@ class AnyArtifact(MemoryStore):
 class NoArtifact(MemoryStore):
     """As if nothing had ever been accepted."""
 
-    def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
+    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
         return {}
 
     def find(
@@ -135,7 +134,7 @@ class NoArtifact(MemoryStore):
 class OldestArtifact(MemoryStore):
     """As if the first accepted artifact won, not the latest."""
 
-    def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
+    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
         rows = list(self.artifacts(project=project, line=line, status="accepted"))
         return {row.step: row for row in reversed(rows)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -70,7 +70,6 @@ class Looker:
         self._bench = bench
         self._keeper = Keeper(world.root, world.store, survey.said, world.hidden)
         self._told: set[tuple[str, Digest]] = set()
-        self._brought: dict[StepId, Upstream] = {}
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
         self.deeds = Deeds(world.store, world.owner.engine, state, self._prober)
 
@@ -191,10 +190,12 @@ class Looker:
 
         return condition_unmet(step, read, [n.step for n in step.needs if self._is_lost(n.step)])
 
-    def reopened(self, steps: Iterable[StepId]) -> None:
-        """These steps are pending again: forget what they brought, and what was stored before."""
-        for step_id in steps:
-            self._brought.pop(step_id, None)
+    def let_go(self, artifact: Artifact) -> None:
+        """A step stands on this one and is complete."""
+        self._prober.let_go(artifact)
+
+    def reopened(self) -> None:
+        """Steps are pending again: forget what was stored before."""
         self._foreseen = None
         self._prober.forget()
 
@@ -271,10 +272,15 @@ class Looker:
 
     def _above(self, step: Step) -> dict[StepId, Upstream]:
         """What the data needs of a step brought, but for those that it goes on without."""
-        found = {}
+        found, steps = {}, self._state.steps
         for need in step.needs:
-            if need.type == "data" and not (need.optional and self._is_lost(need.step)):
-                found[need.step] = self._brought.get(need.step) or self._bring(need.step)
+            if need.type == "data":
+                above = steps[need.step]
+                if need.optional and above.phase in LOST:
+                    continue
+                if above.config_ref is None or above.digest is None:
+                    raise BugError(f"'{need.step}' is needed before it is complete")
+                found[need.step] = Upstream(above.config_ref, above.digest)
         return found
 
     def would_run(self, item: Step, base: StepId) -> bool:
@@ -299,14 +305,6 @@ class Looker:
 
     def _is_lost(self, need: StepId) -> bool:
         return self._state.steps[need].phase in LOST
-
-    def _bring(self, need: StepId) -> Upstream:
-        """What a step that is complete brings to those that need it; it stays so for this run."""
-        above = self._state.steps[need]
-        if above.config_ref is None or above.digest is None:
-            raise BugError(f"'{need}' is needed before it is complete")
-        found = self._brought[need] = Upstream(above.config_ref, above.digest)
-        return found
 
     def _moved(self, step: Step) -> tuple[str, ...]:
         """The data needs that ran, or stand on something new, in this run."""

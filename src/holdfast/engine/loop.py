@@ -184,7 +184,7 @@ class Engine:
             for reopened in following:
                 self._append(reopened)
                 if isinstance(reopened, StepsReopened):
-                    self._looker.reopened(reopened.steps)
+                    self._looker.reopened()
             self._desk.again()
 
     async def drive(self) -> State:
@@ -400,6 +400,7 @@ class Engine:
         self._scribe.reuse(Reused(probe.step, ref, artifact.digest, artifact.form, code))
         if more := self._growth.comes_with(artifact):
             self._growth.again(more, artifact)
+        self._looker.let_go(artifact)
 
     # --- starting -----------------------------------------------------------------------------------
 

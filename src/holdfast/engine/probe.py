@@ -74,7 +74,7 @@ class Prober:
         self._past: dict[RunId, State | None] = {}
         self._came_to: dict[RunId, Mapping[StepId, Upstream]] = {}
         self._ends: dict[RunId, bool] = {}
-        self._newest: Mapping[StepId, Artifact] | None = None
+        self._newest: dict[StepId, Artifact | None] | None = None  # None stands for a step let go
         self._whole: set[Digest] | None = (
             None  # contents that were all there when they were asked for
         )
@@ -182,7 +182,7 @@ class Prober:
         What stands is asked for in few questions. What was there once is taken to stay.
         """
         if self._whole is None:
-            self._whole = whole_of(self._store, self._newest_of_all().values())
+            self._whole = whole_of(self._store, filter(None, self._newest_of_all().values()))
         if artifact.digest not in self._whole:
             self._whole |= whole_of(self._store, [artifact])
         return artifact.digest in self._whole
@@ -234,14 +234,27 @@ class Prober:
 
     def _newest_of(self, step: StepId) -> Artifact | None:
         """The newest accepted artifact; of all steps in one query while nobody else adds any."""
-        if not self.alone:
-            return self._store.newest(self._project, self._line, step)
-        return self._newest_of_all().get(step)
+        if self.alone:
+            newest = self._newest_of_all()
+            found = newest.get(step)
+            if found is not None or step not in newest:
+                return found
+        return self._store.newest(self._project, self._line, step)
 
-    def _newest_of_all(self) -> Mapping[StepId, Artifact]:
+    def _newest_of_all(self) -> dict[StepId, Artifact | None]:
         if self._newest is None:
-            self._newest = self._store.newest_of_all(self._project, self._line)
+            found = self._store.newest_of_all(self._project, self._line)
+            self._newest = cast("dict[StepId, Artifact | None]", found)  # ours alone
         return self._newest
+
+    def let_go(self, artifact: Artifact) -> None:
+        """A step stands on this one and is complete: whoever asks for it again asks the store.
+
+        A run of a million steps has a row of each, and needs it once.
+        """
+        newest = self._newest
+        if newest is not None and self._unwinder.is_idle and newest.get(artifact.step) is artifact:
+            newest[artifact.step] = None
 
     def _find(self, step: Step, ref: Digest, *, content: bool = False) -> Artifact | None:
         found = self._own(step, ref, content=content)

@@ -68,8 +68,12 @@ class Scribe:
         """Fold an event and queue it for the next commit."""
         if self.pending.reused:
             self._close_reused()
-        recorded = Recorded(self._state.seq + 1, self._world.clock() if at is None else at, event)
-        apply(self._state, recorded)
+        state = self._state
+        moment = self._world.clock() if at is None else at
+        if moment == state.last_at:
+            moment = state.last_at  # one number for all that happened then: a run keeps a million
+        recorded = Recorded(state.seq + 1, moment, event)
+        apply(state, recorded)
         self.pending.events.append(recorded)
 
     def record(self, events: Iterable[RunEvent]) -> None:

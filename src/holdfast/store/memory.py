@@ -253,7 +253,7 @@ class MemoryStore:
                 return row
         return None
 
-    def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
+    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
         rows = self.artifacts(project=project, line=line, status="accepted")
         return {row.step: row for row in rows if _stands(row)}
 

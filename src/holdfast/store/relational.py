@@ -352,7 +352,7 @@ class RelationalStore:
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
         return self._one(rows.FIND_ANY, project, line, step)
 
-    def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
+    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
         newest: dict[StepId, Artifact] = {}
 
         def take(row: Row) -> None:

@@ -331,7 +331,7 @@ class PassingStore:
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
         return self._pass("newest", lambda: self._store.newest(project, line, step))
 
-    def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
+    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
         return self._pass("newest_of_all", lambda: self._store.newest_of_all(project, line))
 
     def artifacts(
