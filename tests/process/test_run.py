@@ -39,7 +39,10 @@ async def main():
     if slots:
         await slots.close()
 asyncio.run(main())
-print(open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read(), end="")
+for child in open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split():
+    with open(f"/proc/{child}/cmdline", "rb") as words:  # empty for a zombie
+        if b"process/watch.py" not in words.read():
+            print(child, end="")
 """
 
 
@@ -97,6 +100,13 @@ def survivors(mark: str) -> list[int]:
                 if b"\0HOLDFAST_MARK=" + mark.encode() in b"\0" + environ:
                     found.append(int(name))
     return found
+
+
+def watches(engine: int) -> list[int]:
+    """The processes that would end what an engine leaves."""
+    children = Path(f"/proc/{engine}/task/{engine}/children").read_text().split()
+    words = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children}
+    return [pid for pid, said in words.items() if b"process/watch.py" in said]
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -320,7 +330,9 @@ def test_a_signal_to_its_own_group_stays_with_the_command(
 
 
 @pytest.mark.req("D20")
-def test_a_killed_engine_leaves_nothing_after_a_sweep(mode: str, mark: str) -> None:
+def test_a_killed_engine_whose_watch_is_gone_leaves_nothing_after_a_sweep(
+    mode: str, mark: str
+) -> None:
     script = TREE + "echo up; sleep 999"
     driver = subprocess.Popen(
         [sys.executable, "-c", DRIVER, script, mode, mark],
@@ -331,6 +343,8 @@ def test_a_killed_engine_leaves_nothing_after_a_sweep(mode: str, mark: str) -> N
         assert driver.stdout is not None
         assert driver.stdout.readline() == b"up\n"
         assert survivors(mark) != []
+        for pid in watches(driver.pid):
+            os.kill(pid, signal.SIGKILL)
         driver.kill()
     if mode == "never":
         assert sweep(mark) >= 1  # the kernel ended only the direct child
@@ -366,6 +380,60 @@ def test_an_engine_killed_while_a_sandbox_is_made_leaves_neither_it_nor_the_comm
     assert done.returncode == -signal.SIGKILL
     until(lambda: survivors(mark) == [])
     assert not (tmp_path / "begun").exists()
+
+
+LEAVING = """
+import asyncio, os, subprocess, sys
+from pathlib import Path
+from holdfast.process.launch import start
+from holdfast.process.run import Command, Slots, run
+from holdfast.process.tree import MARK, owner
+how, mark = sys.argv[1:]
+env = {"PATH": os.environ["PATH"]}
+def begin(confine):
+    argv = ("/bin/sh", "-c", "/bin/sleep 999 & /bin/sleep 999")
+    start(argv, "/", env, mark=mark, stdin=subprocess.DEVNULL, confine=confine)
+def watches():
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_bytes()
+        except OSError:
+            continue
+        if b"process/watch.py" in words and owner().encode() in words:
+            yield int(place.parent.name)
+async def main():
+    if how == "slot":
+        await run(Command(("true",), "/", env, mark=mark), slots=Slots())
+        subprocess.Popen(["/bin/sleep", "999"], env={MARK: f"{mark}#{owner()}.7"})
+    else:
+        begin("never")
+    if how == "watch":
+        for pid in watches():
+            os.kill(pid, 9)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        begin("never")
+    print("begun", flush=True)
+    os.kill(os.getpid(), 9)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.req("D20", "I12")
+@pytest.mark.parametrize("how", ["alone", "watch", "slot"])
+def test_a_killed_engine_leaves_no_process_whatever_bound_it(
+    how: str, mark: str, require_part: Callable[[str], str]
+) -> None:
+    """Nothing confines it and no kernel signal is asked for; its watch was ended; it is half made."""
+    if how == "slot":
+        require_part("bubblewrap")
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVING, how, mark],
+        env={"PATH": ENV["PATH"] if how == "slot" else "", "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+        stdout=subprocess.PIPE,
+    )
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"begun\n")
+    until(lambda: survivors(mark) == [])
 
 
 def test_a_first_run_leaves_no_zombie(mode: str, mark: str) -> None:

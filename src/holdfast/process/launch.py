@@ -4,7 +4,7 @@ Confined, the command lives in a pid namespace: the end of the namespace's first
 of all, also when this process is killed. Unconfined, `setpriv` asks the kernel to kill the direct
 child when this process dies (a `preexec_fn` would do without the extra program, but runs Python
 between fork and exec, which may deadlock in a process with threads); orphans become children of
-this process and are found by `tree`.
+this process and are found by `tree`. What either leaves when this process is killed, a watch ends.
 
 Both death signals hang on the thread that started the process: when an event loop's thread ends,
 so do its commands.
@@ -17,6 +17,7 @@ import contextlib
 import functools
 import itertools
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -34,6 +35,7 @@ Confine = Literal["auto", "never"]
 _POLL_SECONDS = 0.01
 
 _numbers = itertools.count(1)
+_watches: dict[int, int | None] = {}  # by process, for one may fork: the pidfd of its watch
 
 
 class Started:
@@ -356,6 +358,7 @@ def start(
     """
     check(argv, cwd, env, mark)
     tree.adopt_orphans(os.getpid())
+    _have_watch()
     whole = environment(cwd, env, mark)
     mark = whole[tree.MARK]
     since = tree.clock()
@@ -434,8 +437,6 @@ def _popen_confined(
             words += ["--block-fd", str(held)]
             passed.append(held)
         words += ["--", *argv] if first is None else ["--as-pid-1", "--", *argv]
-        if gate is not None and first is None:
-            _watched(os.getpid())
         popen = _popen(words, cwd, own, stdin, passed)
         kept.pop_all()
         return popen, status, gate
@@ -463,20 +464,43 @@ def _popen(
     return popen
 
 
-@functools.lru_cache(maxsize=1)
-def _watched(_: int) -> None:
-    """Have somebody end what is half made when this process is killed; once for a process."""
+def _have_watch() -> None:
+    """Have somebody end what this process leaves if it is killed; another one if that was ended itself.
+
+    What is half made is bound to nobody yet, and where nothing confines a command only its own process is
+    bound. Without a process to be had it is left to the sweep of the next engine.
+    """
+    if sys.platform != "linux":
+        return
+    process = os.getpid()
+    if process in _watches and not _has_ended(_watches[process]):
+        return
+    with contextlib.suppress(OSError):
+        _watches[process] = _begin_watch()
+
+
+def _has_ended(watching: int | None) -> bool:
+    """Whether a watch was ended by somebody; its status is taken then. None is one that cannot be asked."""
+    if watching is None:
+        return False
+    asked = select.poll()
+    asked.register(watching, select.POLLIN)
+    if not asked.poll(0):
+        return False
+    with _closing(watching), contextlib.suppress(ChildProcessError):
+        os.waitid(os.P_PIDFD, watching, os.WEXITED | os.WNOHANG)
+    return True
+
+
+def _begin_watch() -> int | None:
+    """A watch over this process, as a pidfd where there are any."""
     end, line = os.pipe()  # the line is never closed: that this process ends closes it
     try:
         with _closing(end):
             argv = (
                 os.path.realpath(sys.executable),
-                "-I",
-                "-S",
-                "-E",
-                watch.__file__,
-                str(end),
-                tree.owner(),
+                *("-I", "-S", "-E", watch.__file__),
+                *(str(end), tree.owner()),
             )
             popen = subprocess.Popen(
                 argv,
@@ -488,11 +512,12 @@ def _watched(_: int) -> None:
                 start_new_session=True,
                 pass_fds=(end,),
             )
-    except OSError:  # no process to be had: the next engine sweeps
+    except OSError:
         os.close(line)
-        return
+        raise
     tree.roots.add(popen.pid)
-    popen.returncode = 0  # it outlives this process, which never waits for it
+    popen.returncode = 0  # it outlives this process, which waits for it only if it was ended
+    return tree.open_pidfd(popen.pid)
 
 
 def _lasting_pipe() -> tuple[int, int]:

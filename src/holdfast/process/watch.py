@@ -2,7 +2,8 @@
 
 Bubblewrap dies with its engine and takes the command along, but it binds the two last, when the sandbox
 stands. An engine that is killed before leaves a sandbox half made, which waits to be let go on for ever:
-whoever is here then ends it. So it is with a command that was let go a moment before.
+whoever is here then ends it. So it is with a command that was let go a moment before, and with what a
+command started where nothing confines it.
 
 Started by its path and with as little of the library as can be, as a slot is. Its arguments are the
 descriptor of a pipe that nobody but the engine could write to, so that its end is the engine's, and how
