@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from holdfast.model.fixed import fixed, frozen
+from holdfast.model.fixed import fixed, frozen, varying
 
 
 @fixed
@@ -30,6 +30,18 @@ class Place:
 @frozen
 class Kept:
     """The same, and it refuses to change."""
+
+    row: int
+    name: str = "here"
+    notes: list[str] = field(default_factory=list)
+
+    def told(self) -> str:
+        return f"{self.name} {self.row}"
+
+
+@varying
+class Varied:
+    """The same, and it may change."""
 
     row: int
     name: str = "here"
@@ -67,10 +79,10 @@ class Plain:
     notes: list[str] = field(default_factory=list)
 
 
-BOTH = pytest.mark.parametrize("noun", [Place, Kept])
+EACH = pytest.mark.parametrize("noun", [Place, Kept, Varied])
 
 
-@BOTH
+@EACH
 def test_one_is_made_shown_and_compared_as_any_data_class(noun: Callable[..., Any]) -> None:
     one = noun(1, notes=["x"])
     assert one == noun(1, "here", ["x"]) != noun(2, notes=["x"])
@@ -88,17 +100,17 @@ def test_one_is_made_shown_and_compared_as_any_data_class(noun: Callable[..., An
     ) == str(inspect.signature(Plain))
 
 
-@BOTH
+@EACH
 def test_a_wrong_call_is_refused(noun: Callable[..., Any]) -> None:
     for words in ({}, {"row": 1, "nothing": 2}):
         with pytest.raises(TypeError, match="__init__"):
             noun(**words)
 
 
-@BOTH
+@EACH
 def test_one_is_found_by_its_parts(noun: type) -> None:
     match noun(3, "there"):
-        case Place(row, name) | Kept(row, name):
+        case Place(row, name) | Kept(row, name) | Varied(row, name):
             assert (row, name) == (3, "there")
         case _:
             pytest.fail("no match")
@@ -106,7 +118,7 @@ def test_one_is_found_by_its_parts(noun: type) -> None:
     assert {Positive(3): 1}[Positive(3)] == 1
 
 
-@BOTH
+@EACH
 def test_copies_are_equal(noun: Callable[..., Any]) -> None:
     one = noun(1, notes=["x"])
     assert pickle.loads(pickle.dumps(one)) == one
@@ -123,6 +135,24 @@ def test_a_frozen_one_refuses_to_change() -> None:
     with pytest.raises(AttributeError):
         one.other = 2  # type: ignore[attr-defined]
     assert one.row == 1
+
+
+def test_one_that_varies_is_changed_and_has_no_hash() -> None:
+    one = Varied(1)
+    one.row = 2
+    assert one == Varied(2)
+    with pytest.raises(AttributeError):
+        one.other = 2  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+
+
+@EACH
+def test_it_says_of_itself_what_a_data_class_says(noun: type) -> None:
+    told = noun.__dataclass_params__  # type: ignore[attr-defined]
+    assert (told.init, told.frozen) == (True, noun is Kept)
+    assert dataclasses.is_dataclass(noun)
+    assert dataclasses.asdict(noun(1)) == {"row": 1, "name": "here", "notes": []}
 
 
 def test_what_looks_at_its_parts_does_so() -> None:

@@ -19,11 +19,12 @@ under another one: what it was about is not the last that may have happened any 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple
 
 from holdfast.model.digest import Digest, digest_json
 from holdfast.model.event import Recorded
+from holdfast.model.fixed import varying
 from holdfast.model.line import (
     ApprovalDecided,
     ApprovalRequested,
@@ -46,7 +47,7 @@ class Use(NamedTuple):
     attempt: int
 
 
-@dataclass(slots=True)
+@varying
 class Approval:
     """One question and what became of it."""
 
@@ -93,7 +94,7 @@ class Approval:
         return self.request.gate in {"effect", "stuck"} and self.request.run == run
 
 
-@dataclass(slots=True)
+@varying
 class Book:
     """The approvals of a line by id, and those of each subject and step in the order they were asked."""
 

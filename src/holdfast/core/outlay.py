@@ -8,7 +8,7 @@ counts with all that it had reserved, because nobody knows better.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, NamedTuple
 
 from holdfast.core.reasons import UNANSWERED
@@ -27,6 +27,7 @@ from holdfast.model.event import (
     StepsReused,
     StepsTaken,
 )
+from holdfast.model.fixed import varying
 from holdfast.model.line import PaidThen, RunCollected
 from holdfast.model.plan import RunId, StepId
 
@@ -48,7 +49,7 @@ KINDS: Final[tuple[type[Event], ...]] = (
 )
 
 
-@dataclass(slots=True)
+@varying
 class Outlay:
     """One call: whose it was, what it cost in micro-dollars (None is not known), what became of it."""
 
@@ -129,7 +130,7 @@ _Call = tuple[RunId, StepId, int, int]  # run, step, attempt, number
 _Step = tuple[RunId, StepId]
 
 
-@dataclass(slots=True)
+@varying
 class Account:
     """All that was paid, in the order of the journals it was read from."""
 
@@ -236,7 +237,7 @@ def account_of(events: Iterable[tuple[str, Recorded]]) -> Account:
     return account
 
 
-@dataclass(slots=True)
+@varying
 class Tally:
     """What the calls of one journal cost in micro-dollars that ended since a moment, or are under way."""
 
@@ -277,7 +278,7 @@ def paid_then(calls: Iterable[Outlay]) -> tuple[PaidThen, ...]:
     return tuple(PaidThen(at, cost) for at, cost in sorted(found.items()))
 
 
-@dataclass(slots=True)
+@varying
 class Totals:
     """Sums over calls, in micro-dollars, of those whose price is known; how many others there are."""
 

@@ -9,12 +9,12 @@ as well: it is raised first, and then taken up or resolved. One that fell still 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from holdfast.core.likeness import Alike, groups
 from holdfast.core.said import PERSON, Said, apart
-from holdfast.model.fixed import fixed
+from holdfast.model.fixed import fixed, varying
 from holdfast.model.handoff import Handoff, entry_id, is_question
 from holdfast.model.plan import StepId
 
@@ -74,7 +74,7 @@ def answered(
     return questions.all(), tuple(questions.unmatched)
 
 
-@dataclass(slots=True)
+@varying
 class _Question:
     id: str
     step: StepId

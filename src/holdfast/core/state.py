@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple
 
 from holdfast.core.room import Demands, Thing, demands_of
@@ -24,6 +24,7 @@ from holdfast.model.event import (
     RestStatus,
     Used,
 )
+from holdfast.model.fixed import varying
 from holdfast.model.plan import Plan, RunId, StepId
 
 Phase = Literal["pending", "running", "waiting", "done", "reused", "failed", "skipped"]
@@ -45,7 +46,7 @@ class Fed(NamedTuple):
     code: str = ""
 
 
-@dataclass(slots=True)
+@varying
 class StepState:
     """Where one step stands in this run. Budgets count since the last reset, `attempts` for ever."""
 
@@ -96,7 +97,7 @@ class Paid(NamedTuple):
     answer: Digest
 
 
-@dataclass(slots=True)
+@varying
 class Tools:
     """Uses of tools that no verdict followed yet: answered, under way, begun by an attempt that was lost."""
 
@@ -105,7 +106,7 @@ class Tools:
     left: frozenset[Digest] = frozenset()
 
 
-@dataclass(slots=True)
+@varying
 class Spent:
     """What calls cost: micro-dollars and tokens, in all and of that in vain.
 
@@ -147,7 +148,7 @@ def no_plans(digest: Digest) -> Plan:
     raise BugError(f"the plan '{digest[:12]}' of a run that grew cannot be found here")
 
 
-@dataclass(slots=True)
+@varying
 class WaveFailures:
     """A wave in which steps failed: where it lies in the order of the graph, and how many ran and failed.
 
@@ -160,7 +161,7 @@ class WaveFailures:
     settled: int = 0
 
 
-@dataclass(slots=True)
+@varying
 class State:
     """A run, folded.
 

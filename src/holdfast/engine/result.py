@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from holdfast.core.decide import Ending
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
 from holdfast.model.event import RunEvent
+from holdfast.model.fixed import varying
 
 
-@dataclass(slots=True)
+@varying
 class Result:
     """An ended attempt: the fact, and everything that is stored together with it."""
 
@@ -25,7 +26,7 @@ class Result:
     superseded: list[Artifact] = field(default_factory=list)  # what this run accepted before
 
 
-@dataclass(slots=True)
+@varying
 class Told:
     """Facts about conflicts, and the contents they name."""
 

@@ -8,7 +8,7 @@ step of an agent that is known is only warned about.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from holdfast.errors import PlanError, Problem
 from holdfast.formats.agentfile import agents_in, read_registry, shipped
@@ -31,6 +31,7 @@ from holdfast.model.agent import (
     with_contracts,
 )
 from holdfast.model.digest import Json
+from holdfast.model.fixed import varying
 from holdfast.model.plan import Limits, Step, StepId
 
 DEFAULT = "default"  # the word in a plan for: the agents that are known anyway
@@ -46,7 +47,7 @@ _CODES = {
 _KEYS = {"context": "action", "version": "agent"}
 
 
-@dataclass(slots=True)
+@varying
 class Contracts:
     """The registry of one load, read when it is first asked for; `binds` if the plan says `agents`.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Mapping as Table
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import cast
 
@@ -27,7 +27,7 @@ from holdfast.formats.reading import Reading
 from holdfast.formats.records import Key
 from holdfast.formats.shapes import LINE, LINES, TEXT, whole, word
 from holdfast.formats.wiring import Wired, check_wiring
-from holdfast.model.fixed import frozen
+from holdfast.model.fixed import frozen, varying
 from holdfast.model.plan import (
     AGENT,
     PRIORITIES,
@@ -89,7 +89,7 @@ _REQUIRED = {
 }
 
 
-@dataclass(slots=True)
+@varying
 class _At:
     """A node of the graph with its place, and the edges that lead to it by where they come from."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Mapping as Table
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from holdfast.errors import CyclicDependencyError
@@ -41,6 +41,7 @@ from holdfast.formats.reading import Reading
 from holdfast.formats.records import Key
 from holdfast.formats.shapes import FLAG, LINE, word
 from holdfast.model.expression import literal
+from holdfast.model.fixed import varying
 
 PLANSPEC = "planspec"
 CODES = {
@@ -154,7 +155,7 @@ _TOLD = {
 }
 
 
-@dataclass(slots=True)
+@varying
 class _At:
     """A step of the file: what it says, and what it depends on with the places that say so."""
 

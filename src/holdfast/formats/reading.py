@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -12,7 +12,7 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, Problems, Spot, quoted
 from holdfast.model.digest import Json
 from holdfast.model.expression import Reference
-from holdfast.model.fixed import frozen
+from holdfast.model.fixed import frozen, varying
 from holdfast.model.provider import Known
 from holdfast.model.walls import WALLS, Walls
 from holdfast.ports import Flaw
@@ -60,7 +60,7 @@ class Listed(NamedTuple):
     node: Placed
 
 
-@dataclass(slots=True)
+@varying
 class Reading:
     """The state of one load; `step` is the one being read, `uses` what it refers to."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from holdfast.edits.tree import fold
@@ -13,7 +13,7 @@ from holdfast.formats.fields import Promise, check_fields
 from holdfast.formats.nodes import Scalar
 from holdfast.formats.problems import NOWHERE, Placed, Problems, quoted
 from holdfast.formats.reading import Use
-from holdfast.model.fixed import frozen
+from holdfast.model.fixed import frozen, varying
 from holdfast.model.glob import COMPILED, Paths, parents
 from holdfast.model.plan import OF_MACHINES, Need, Step
 
@@ -23,7 +23,7 @@ MOST_COMPARED = 2_000_000
 _BATCH = 4096
 
 
-@dataclass(slots=True)
+@varying
 class Wired:
     """The parts of a step that reach beyond it, each with its place."""
 

@@ -1,4 +1,4 @@
-"""Data classes that never change, for nouns of which many are declared or made.
+"""Data classes for nouns of which many are declared or made; most of them never change.
 
 Declaring one costs a twentieth of what `dataclass` takes: comparing, hashing and showing are the same code
 for all of them, and how one is made, with the table of its fields, is written when it is first asked for.
@@ -51,6 +51,14 @@ def varied(noun: T, *names: str) -> Callable[..., T]:
 def frozen(noun: type[T]) -> type[T]:
     """As `dataclass(frozen=True, slots=True)`, at the price of declaring a fixed one."""
     return _declared(noun, frozen=True) or dataclass(frozen=True, slots=True)(noun)
+
+
+@dataclass_transform(field_specifiers=(field,))
+def varying(noun: type[T]) -> type[T]:
+    """As `dataclass(slots=True)`, at the price of declaring a fixed one: it may change, and has no hash."""
+    made = _declared(noun, frozen=False) or dataclass(slots=True)(noun)
+    made.__hash__ = None  # type: ignore[assignment]
+    return made
 
 
 def _declared(noun: type[T], *, frozen: bool) -> type[T] | None:
@@ -121,8 +129,12 @@ class _Recipe:
         self.noun.__init__ = made  # type: ignore[misc]
 
     def write_rest(self) -> None:
-        """The table of fields, which few ask for."""
-        twin: type = dataclass(frozen=self._frozen, eq=False, repr=False)(type("", (), self._given))
+        """The table of fields, which few ask for: of a twin without methods, as writing those takes time."""
+        given = {**self._given, "__doc__": self.noun.__name__}  # without words, it writes some
+        bare = dataclass(init=False, eq=False, repr=False, match_args=False)
+        twin: type = bare(type("", (), given))
+        said = twin.__dict__["__dataclass_params__"]
+        said.init, said.frozen = True, self._frozen
         for name in _REST:
             setattr(self.noun, name, twin.__dict__[name])
 
