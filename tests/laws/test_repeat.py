@@ -6,8 +6,8 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,13 @@ from holdfast.engine.lines import line_journal
 from holdfast.engine.repeat import Repeated, repeat_run
 from holdfast.engine.runs import start_run
 from holdfast.engine.survey import Survey
-from holdfast.engine.unchanged import read_note
+from holdfast.engine.unchanged import Question, read_note
 from holdfast.engine.world import World
 from holdfast.generators.contract import collect
 from holdfast.generators.identity import shell_identity
 from holdfast.model.event import Options, StepsReused
 from holdfast.model.line import RunOpened
-from holdfast.model.plan import PARTS, Input, Limits, Need, Plan, Step, StepId
+from holdfast.model.plan import PARTS, Guard, Input, Limits, Need, Plan, Step, StepId
 from holdfast.ports import Candidate, Executor, Job
 from holdfast.store.memory import MemoryStore
 from holdfast.testing import FakeClock, ScriptedExecutor
@@ -177,6 +177,69 @@ def test_a_plan_that_differs_in_any_part_is_another_one(root: str) -> None:
         assert [either(bed, Stage(both))[1] for _ in range(3)] == [False, False, True]
         for changed in other:
             assert repeated(bed, Stage(changed), scripted({})) is None, changed
+
+
+OTHER: dict[str, tuple[object, ...]] = {
+    "inputs": ((Input("x"),), (Input("x", optional=True),)),
+    "guards": ((Guard("regex"),), (Guard("regex", 1),), (Guard("regex", True),)),
+    "template": (Step(StepId("t")), Step(StepId("t"), retries=1)),
+    "needs": ((), (Need(StepId("a")), Need(StepId("b")))),
+    "id": (StepId("d"),),
+    "env": (("X",), ("X", "Y"), ("Y",)),
+}
+
+
+def others(noun: object, name: str) -> tuple[object, ...]:
+    """Values of a field that all say something else; some of them are equal for Python."""
+    if name in OTHER:
+        return OTHER[name]
+    match getattr(noun, name):
+        case bool() | int() | float() | None:
+            return (7, 7.0, "7", True, 0.0, None, False, 0, 1, 1.0)
+        case tuple():
+            return ((), ("x",), (1,), (True,), (1.0,), ("x", ""), ("",))
+        case Mapping():
+            return ({}, {"x": 1}, {"x": True}, {"x": 1.0}, {"y": 1}, {"x": {}}, {"x": None})
+        case _:
+            return ("other", "", None, "more")
+
+
+@pytest.mark.req("R54")
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_step_that_differs_in_any_field_makes_another_question(root: str, place: int) -> None:
+    steps = [step("a"), replace(step("b"), needs=NEEDS), replace(step("c"), needs=NEEDS)]
+    world = Bed(MemoryStore(), root).world(scripted({}))
+    own: Any = steps[place]
+    edge: Any = NEEDS[0]
+
+    def asked(step: Step) -> str:
+        known = [step if number == place else one for number, one in enumerate(steps)]
+        whole = plan(*steps)
+        whole.steps = {one.id: one for one in known}  # type: ignore[misc]  # unchecked: not all is legal
+        return Question(whole, LINE, PLAIN, {}).digest(world)
+
+    for item in fields(Step):
+        values = [getattr(own, item.name), *others(own, item.name)]
+        made = {repr(value): asked(replace(own, **{item.name: value})) for value in values}
+        assert len(set(made.values())) == len(made), item.name
+    for item in fields(Need):
+        edges = [replace(edge, **{item.name: value}) for value in others(edge, item.name)]
+        made = {repr(one): asked(replace(own, needs=(one,))) for one in edges}
+        assert len(set(made.values())) == len(made), item.name
+
+
+@pytest.mark.req("R54")
+@pytest.mark.parametrize("name", ["timeout", "context", "produces", "parameters"])
+def test_values_that_are_only_equal_make_another_question(root: str, name: str) -> None:
+    world, made = Bed(MemoryStore(), root).world(scripted({})), {}
+    for numbers in itertools.product((1, 1.0, True), repeat=2):
+        values: list[Any] = [*numbers]
+        if name in {"produces", "parameters"}:
+            values = [(n,) if name == "produces" else {"x": n} for n in numbers]
+        steps = [replace(step(one), **{name: v}) for one, v in zip("ab", values, strict=True)]
+        question = Question(plan(*steps), LINE, PLAIN, {})
+        made[repr(values)] = question.digest(world)
+    assert len(set(made.values())) == len(made) == 9
 
 
 def test_a_result_that_grew_too_old_is_looked_at(root: str) -> None:

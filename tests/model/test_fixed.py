@@ -148,10 +148,9 @@ def test_one_that_varies_is_changed_and_has_no_hash() -> None:
 
 
 @EACH
-def test_it_says_of_itself_what_a_data_class_says(noun: type) -> None:
-    told = noun.__dataclass_params__  # type: ignore[attr-defined]
+def test_it_says_of_itself_what_a_data_class_says(noun: Any) -> None:
+    told = noun.__dataclass_params__
     assert (told.init, told.frozen) == (True, noun is Kept)
-    assert dataclasses.is_dataclass(noun)
     assert dataclasses.asdict(noun(1)) == {"row": 1, "name": "here", "notes": []}
 
 

@@ -26,12 +26,12 @@ import json
 import marshal
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from stat import S_ISLNK
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.core.refs import KEY_VERSION
 from holdfast.core.state import State
@@ -52,7 +52,7 @@ from holdfast.process.room import shell_words
 Tools = Mapping[tuple[str, ...], str | None]  # the digest of what each tool said of its version
 
 _FOLDER = "unchanged"
-_FORM = 2
+_FORM = 3
 _STANDS = frozenset({"unchanged", "amended", "accepted_by_person"})
 
 
@@ -205,28 +205,65 @@ def _content_of(plan: Plan) -> Digest:
         parts = tuple(dict(getattr(plan, key)) for key in PARTS)
         total.update(marshal.dumps((head, parts), _PLAIN))
         steps = iter(plan.steps.values())
-        while some := [_plain(step) for step in islice(steps, _AT_ONCE)]:
-            total.update(marshal.dumps(some, _PLAIN))  # refuses what it cannot
+        while some := [*islice(steps, _AT_ONCE)]:
+            total.update(marshal.dumps(_plain(some), _PLAIN))  # refuses what it cannot
     except ValueError:  # a value of a class of its own
         return plan_digest(plan)
     return Digest(total.hexdigest())
 
 
-def _plain(step: Step) -> tuple[tuple[Json, ...], list[tuple[Json, ...]], str]:
-    """All that a step says, in values that can be written as they are."""
-    others = repr((step.inputs, step.guards)) if step.inputs or step.guards else ""
-    if step.template is not None:
-        others += repr(step.template)
-    return _step_parts(step), [*map(_need_parts, step.needs)], others
+def _plain(steps: Sequence[Step]) -> tuple[list[Any], ...]:
+    """All that some steps say, in values that can be written as they are."""
+    needs = [step.needs for step in steps]
+    edges = [*chain.from_iterable(needs)]
+    return (
+        [*map(_own_parts, steps)],
+        _once([*map(_usual_parts, steps)]),
+        [*map(len, needs)],
+        [*map(_own_edge_parts, edges)],
+        _once([*map(_usual_edge_parts, edges)]),
+        [
+            (step.id, repr((step.inputs, step.guards, step.template)))
+            for step in steps
+            if step.inputs or step.guards or step.template is not None
+        ],
+    )
 
 
-_AT_ONCE = 1000  # steps
+def _once(rows: list[tuple[Json, ...]]) -> list[tuple[Json, ...]]:
+    """One of rows that are all the same, which they are in most plans; else all of them.
+
+    To be equal is enough for text and for what is empty. It is not for numbers: 1 is 1.0, and true.
+    """
+    if rows and all(map(_is_sure, rows[0])) and rows.count(rows[0]) == len(rows):
+        return rows[:1]
+    return rows
+
+
+def _is_sure(value: object) -> bool:
+    return value is None or value.__class__ is str or value in ((), {})
+
+
+_AT_ONCE = 500  # steps; the rows of some are likelier to be the same than those of all
 _PLAIN = 0  # the form of `marshal` in which equal values have equal bytes
 _OTHERS = {"needs", "inputs", "guards", "template"}
-_need_parts: Callable[[Need], tuple[Json, ...]] = attrgetter(*(item.name for item in fields(Need)))
-_step_parts: Callable[[Step], tuple[Json, ...]] = attrgetter(
-    *(item.name for item in fields(Step) if item.name not in _OTHERS)
-)
+_OWN = {"id", "run", "shell", "prompt", "values", "description"}  # differ from step to step
+_Parts = Callable[[object], tuple[Json, ...]]
+
+
+def _split(noun: type, own: Collection[str]) -> tuple[_Parts, _Parts]:
+    """Reads the fields that most have of their own, or that are numbers; and those that are alike in most."""
+    names = {item.name: item.default for item in fields(noun) if item.name not in _OTHERS}
+    usual = [name for name, given in names.items() if name not in own and not _is_number(given)]
+    return attrgetter(*(name for name in names if name not in usual)), attrgetter(*usual)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+_own_parts, _usual_parts = _split(Step, _OWN)
+_own_edge_parts, _usual_edge_parts = _split(Need, {"step"})
 
 
 def sources_of(world: World, plan: Plan) -> Digest | None:
@@ -244,8 +281,10 @@ def _sources(world: World, plan: Plan) -> Digest:
     numbers: dict[object, int] = {}
     parts: list[Mapping[str, Json]] = []
     which = array("Q")
-    for place, step in enumerate(plan.steps.values()):
-        if step.id in world.inline:
+    inline = world.inline
+    all_inline = plan.steps.keys() <= inline.keys()
+    for place, step in enumerate(() if all_inline else plan.steps.values()):
+        if step.id in inline:
             continue
         for key, asked in _identified(step):
             if key not in numbers:
@@ -261,14 +300,16 @@ def _functions(world: World, plan: Plan) -> Digest:
     parts: list[Mapping[str, Json]] = []
     which = array("Q")
     functions = world.inline
-    for step in plan.steps.values() if functions else ():
-        if step.id not in functions:
+    for step_id, step in plan.steps.items() if functions else ():
+        function = functions.get(step_id)
+        if function is None:
             continue
-        key = step.id if step.is_judged else id(functions[step.id])
-        if key not in numbers:
-            numbers[key] = len(parts)
+        judged = step.guards or step.outputs or step.schema is not None  # a property takes as long
+        key = step_id if judged else id(function)
+        if (number := numbers.get(key)) is None:
+            number = numbers[key] = len(parts)
             parts.append(world.executor.identity(step, world.root))
-        which.append(numbers[key])
+        which.append(number)
     return _assigned(plan, parts, which)
 
 

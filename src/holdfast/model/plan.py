@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, field, fields
 from itertools import compress
 from operator import attrgetter, is_, is_not
@@ -312,19 +313,15 @@ class Plan:
     def __post_init__(self) -> None:
         """Refuse a plan that no engine could run."""
         problems: list[Problem] = []
+        is_id, known = ANY_ID.match, self.steps.keys()
         for step in self.steps.values():
-            if len(step.id) > LONGEST_ID or not ANY_ID.match(step.id) or self._may_be_wrong(step):
+            name = step.id
+            if len(name) > LONGEST_ID or not is_id(name) or _may_be_wrong(step, known):
                 problems += self._wrong_with(step)
         if not self.steps:
             problems.append(Problem("the plan has no steps", code="P001"))
         if problems:
             raise PlanError(tuple(problems))
-
-    def _may_be_wrong(self, step: Step) -> bool:
-        """Whether more than the id is to be looked at; of most steps of a large plan, one need at most."""
-        if step.effects == "external" or len(step.needs) > 1:
-            return True
-        return bool(step.needs) and step.needs[0].step not in self.steps
 
     def _wrong_with(self, step: Step) -> list[Problem]:
         problems = []
@@ -355,6 +352,20 @@ class Plan:
                 yield Problem(f"'{step_id}' needs '{name}', which is no step", code="P003")
             elif name in names[:place]:
                 yield Problem(f"'{step_id}' needs '{name}' twice", code="P004")
+
+
+_needed: Callable[[Need], StepId] = attrgetter("step")
+
+
+def _may_be_wrong(step: Step, known: AbstractSet[StepId]) -> bool:
+    """Whether more than the id is to be looked at: a quick look, as it is taken at every step."""
+    if step.effects == "external":
+        return True
+    needs = step.needs
+    if len(needs) < 2:  # noqa: PLR2004 - one alone cannot be there twice
+        return bool(needs) and needs[0].step not in known
+    names = {*map(_needed, needs)}
+    return len(names) < len(needs) or not known >= names
 
 
 def plan_bytes(plan: Plan) -> bytes:

@@ -266,7 +266,9 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
             "a plan in a shared store says to which project it belongs",
             hint="add 'project: NAME' to the plan",
         )
-    if not wishes.models and any(step.model or step.has_judge for step in plan.steps.values()):
+    if not wishes.models and any(
+        step.model or (step.guards and step.has_judge) for step in plan.steps.values()
+    ):
         market.market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
     vault = market.Vault(os.path.abspath(root), lambda: _secret_names(plan, wishes.secrets))
