@@ -544,21 +544,28 @@ def test_a_lost_receipt_fails_what_reads_it_and_disturbs_nothing_else(project: P
     project.ok("verify")
 
 
-@pytest.mark.req("D07", "I17")
-@pytest.mark.parametrize("lost", ["the log", "the database", "the tables"])
-def test_a_store_whose_database_is_lost_is_not_taken_for_a_new_one(
-    project: Project, lost: str
-) -> None:
-    steps = {"send": {"shell": project.sh(), "effects": "external"}}
+def killed_after_effect(project: Project, **before: Any) -> Path:
+    """An engine was killed when an effect outside had been confirmed; the log that it left."""
+    steps = {**before, "send": {"shell": project.sh(), "effects": "external"}}
     project.plan({**steps, "waits": {"shell": project.gate("go"), "needs": ["send"]}})
     engine = project.start("run", "--yes")
     until(lambda: project.has_at_gate("go") or engine.poll() is not None)
     assert engine.poll() is None, finish(engine)
     kill(engine)
     project.open("go")
-    database = project.store / "state.db"
-    log = database.with_name("state.db-wal")
+    project.ran()
+    log = project.store / "state.db-wal"
     assert log.stat().st_size > 0
+    return log
+
+
+@pytest.mark.req("D07", "I17")
+@pytest.mark.parametrize("lost", ["the log", "the database", "the tables"])
+def test_a_store_whose_database_is_lost_is_not_taken_for_a_new_one(
+    project: Project, lost: str
+) -> None:
+    log = killed_after_effect(project)
+    database = log.with_name("state.db")
     if lost == "the log":
         log.unlink()
     elif lost == "the database":
@@ -567,13 +574,59 @@ def test_a_store_whose_database_is_lost_is_not_taken_for_a_new_one(
     else:
         log.unlink()
         database.write_bytes(b"")
-    project.ran()
     for words in (("verify",), ("status",), ("plan",), ("run", "--yes"), ("resume",), ("repair",)):
         assert "has lost its tables" in project.refused(9, *words), words
     assert "has lost its tables" in project.call("doctor").out
     assert project.ran() == []
     project.ok("repair", "--start-over", "--yes")
     assert project.run("--yes").states == {"send": "done", "waits": "done"}
+
+
+def cut_off(log: Path, left: float) -> None:
+    """Keep this share of a log."""
+    content = log.read_bytes()
+    log.write_bytes(content[: int(len(content) * left)])
+
+
+def remove_with_index(log: Path) -> None:
+    log.unlink()
+    log.with_name("state.db-shm").unlink()
+
+
+LOSSES: dict[str, Callable[[Path], None]] = {
+    "removed": Path.unlink,
+    "removed with its index": remove_with_index,
+    "emptied": lambda log: cut_off(log, 0),
+    "cut to half": lambda log: cut_off(log, 0.5),
+}
+
+
+@pytest.mark.req("D07", "I17")
+@pytest.mark.parametrize("how", LOSSES)
+def test_a_lost_log_is_noticed_although_the_database_has_tables(project: Project, how: str) -> None:
+    first = {"shell": project.sh()}
+    project.plan({"first": first})
+    project.run()
+    LOSSES[how](killed_after_effect(project, first=first))
+    for words in (("verify",), ("status",), ("plan",), ("run", "--yes"), ("resume",), ("repair",)):
+        assert "is missing, cut off or damaged" in project.refused(9, *words), words
+    assert "is missing, cut off or damaged" in project.call("doctor").out
+    assert project.ran() == []
+    project.ok("repair", "--start-over", "--yes")
+    assert project.run("--yes").states == {"first": "done", "send": "done", "waits": "done"}
+    project.ok("verify")
+
+
+@pytest.mark.req("D07", "I17")
+def test_a_lost_log_that_is_put_back_is_as_if_nothing_had_been(project: Project) -> None:
+    log = killed_after_effect(project)
+    content = log.read_bytes()
+    cut_off(log, 0.6)
+    for words in (("verify",), ("run", "--yes")):
+        project.refused(9, *words)
+    log.write_bytes(content)
+    assert project.run("--yes").states == {"send": "reused", "waits": "done"}
+    assert project.ran() == []
 
 
 @pytest.mark.req("I5")

@@ -38,7 +38,8 @@ from holdfast.wire.shared import is_shared
 
 LOST = "lost or damaged: found by holdfast repair"
 ASIDE = "quarantine"  # beside the database that is used
-_DATABASE = ("state.db", "state.db-wal", "state.db-shm", "locks")  # by which it is known to be used
+# By which a database is known to be used. What is moved last says until then that it is not whole.
+_DATABASE = ("state.end", "state.db", "state.db-wal", "state.db-shm", "locks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +278,7 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
     target = _free(os.path.join(where.location, ASIDE))
     if not dry:
         os.makedirs(target, mode=0o700)
-        for name in reversed(files):  # the database last: until then it is there
+        for name in reversed(files):
             os.replace(os.path.join(where.location, name), os.path.join(target, name))
     if as_json:
         moved: list[Json] = [*files]

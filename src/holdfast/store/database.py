@@ -35,6 +35,7 @@ from holdfast.errors import (
 )
 from holdfast.store.aside import say_aside
 from holdfast.store.blobs import sync_directory
+from holdfast.store.ends import End, EndFile, end_file, has_end, known_end
 from holdfast.store.fixed import fixed_name, mark_of, why_fixed
 from holdfast.store.log import (
     counted,
@@ -91,6 +92,8 @@ class Database:
         self._pid = os.getpid()
         self._refusal = ""  # why nothing may be done any more
         self._log_is_kept = False
+        self._ends = EndFile(path)
+        self._reached: End | None = None  # by the transaction that is being written
         self._commits = 0
         self._is_overgrown = False
         self._fixed = fixed_name(path) if readonly else ""
@@ -109,17 +112,19 @@ class Database:
 
     def _open(self, *, create: bool) -> None:
         path, busy_ms, readonly = self._path, self._busy_ms, self.readonly
+        end = known_end(end_file(path))  # before any read: a process that writes now is ahead of it
         try:
             self._writer = self._connect(self._patience, create=create)
             try:
-                self._prepare(create=create)
+                self._prepare(end, create=create)
                 patience = _Patience(busy_ms, path, self._say)
                 self._reader = self._connect(patience, create=False)
                 self._leave_log(self._reader, bool(self.lost) and readonly)
                 self._reader.execute(self._views)
                 self._reader.pragma("query_only", True)
             except BaseException:
-                self._leave_log(self._writer, bool(self.lost))
+                if self.lost:
+                    self._leave_log(self._writer, True)
                 self._writer.close()
                 raise
         except apsw.Error as error:
@@ -142,7 +147,7 @@ class Database:
         connection.pragma("cache_size", -_CACHE_KIB)
         return connection
 
-    def _prepare(self, *, create: bool) -> None:
+    def _prepare(self, end: End | None, *, create: bool) -> None:
         """Bring the tables to this version unless it is only read; a store is only made when asked for."""
         try:
             version = version_of(self._writer, self._path)
@@ -152,6 +157,8 @@ class Database:
             self._keep_damaged(version)
         if version == 0 and not create:
             raise UsageError(f"no store at '{os.path.dirname(self._path)}'", hint="holdfast run")
+        if version and not self.lost and end is not None:
+            self._check_end(end)
         if self.readonly:
             self._views = AS_NOW.get(version, "")
             self._writer.pragma("query_only", True)
@@ -174,6 +181,16 @@ class Database:
         if kept:
             self._say(f"{words}; what they accepted runs again, and the log is kept as '{kept}'")
 
+    def _check_end(self, end: End) -> None:
+        """IntegrityError if the last event that was stored is not there; what is left of the log stays."""
+
+        def rows(statement: str, values: tuple[int, ...]) -> list[tuple[object, ...]]:
+            return self._writer.execute(statement, values).fetchall()
+
+        if not has_end(rows, end):
+            self._leave_log(self._writer, True)
+            raise cut_off(self._path)
+
     @staticmethod
     def _leave_log(connection: apsw.Connection, leave: bool) -> None:
         """Whether closing leaves the log as it is."""
@@ -188,7 +205,7 @@ class Database:
         """
         with self._write_lock:
             self.check_writable()
-            self._patience.is_patient = wait
+            self._patience.is_patient, self._reached = wait, None
             try:
                 result = self._written(work)
             except (apsw.Error, UnicodeError) as error:
@@ -204,6 +221,8 @@ class Database:
         try:
             result = work(cursor)
             cursor.execute("COMMIT")
+            if self._reached is not None:
+                self._ends.write(self._reached)
             self._keep_log()
             self._watch_log()
         except BaseException:
@@ -305,6 +324,10 @@ class Database:
     def alone(self, cursor: Cursor) -> None:
         """Whoever writes is alone."""
 
+    def reach(self, journal: int, event: int) -> None:
+        """What is said of it when the transaction is committed: see `ends`."""
+        self._reached = End(journal, event)
+
     def count_on(self, cursor: Cursor, table: str) -> None:
         """A table that was emptied begins anew; numbers that were given are heeded by SQLite itself."""
         if not cursor.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall():
@@ -371,6 +394,9 @@ class Database:
                     connection.close()
                 except apsw.Error as error:
                     raise self._failure(error) from error
+            if not os.path.lexists(f"{self._path}-wal"):
+                self._ends.clear()
+            self._ends.close()
             self._refusal = _CLOSED
             closed(self._path)
 
@@ -431,6 +457,15 @@ def emptied(path: str) -> IntegrityError:
     return IntegrityError(
         f"'{path}' has lost its tables, and runs were begun in this store",
         hint=f"put '{path}' back with '{path}-wal', or leave it behind: holdfast repair --start-over",
+    )
+
+
+def cut_off(path: str) -> IntegrityError:
+    """Events were stored that this database does not have: its log was lost, or a part of it."""
+    return IntegrityError(
+        f"'{path}-wal' is missing, cut off or damaged: '{path}' lacks the last event that was stored",
+        hint=f"put '{path}-wal' back, or all of '{os.path.dirname(path)}' from a back-up,"
+        " or leave it behind: holdfast repair --start-over",
     )
 
 

@@ -431,6 +431,9 @@ class PgTables:
     def alone(self, cursor: Cursor) -> None:
         cursor.execute("LOCK TABLE run, journal, artifact IN SHARE ROW EXCLUSIVE MODE")
 
+    def reach(self, journal: int, event: int) -> None:
+        """The server keeps its own log."""
+
     def count_on(self, cursor: Cursor, table: str) -> None:
         cursor.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
         after = f"(SELECT coalesce(max(number), 0) + 1 FROM {table})"

@@ -229,6 +229,7 @@ class RelationalStore:
             new.append((place + seq, at, kind, body, chain))
         cursor.executemany("INSERT INTO event VALUES(?, ?, ?, ?, ?)", new)
         cursor.execute("UPDATE journal SET last = ?, hash = ? WHERE id = ?", (seq, chain, journal))
+        self._database.reach(journal, seq)
 
     def _begun(self, cursor: Cursor, append: Append, chain: bytes) -> int:
         """Make a journal; ConflictError if somebody else just did."""

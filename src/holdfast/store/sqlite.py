@@ -1,6 +1,7 @@
 """A store in a directory: one SQLite database, and a file for each large content.
 
     state.db         journals, artifact index, small contents, claims, holders (see `migrate`)
+    state.end        the last event that was stored (see `ends`)
     blobs/           contents above 16 KB (see `blobs`)
     locks/           files that live engines keep locked (see `host`)
     .gitignore       `*`: a store inside a working tree is never committed

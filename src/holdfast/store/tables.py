@@ -84,6 +84,9 @@ class Tables(Protocol):
     def alone(self, cursor: Cursor) -> None:
         """Let nobody else write until the transaction ends."""
 
+    def reach(self, journal: int, event: int) -> None:
+        """The transaction that is being written adds an event; both by their numbers."""
+
     def count_on(self, cursor: Cursor, table: str) -> None:
         """Let the next row of a table be numbered after the last one that it has."""
 
