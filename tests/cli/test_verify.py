@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -627,6 +628,48 @@ def test_a_lost_log_that_is_put_back_is_as_if_nothing_had_been(project: Project)
     log.write_bytes(content)
     assert project.run("--yes").states == {"send": "reused", "waits": "done"}
     assert project.ran() == []
+
+
+@pytest.mark.req("D07", "I17")
+@pytest.mark.parametrize("kept", ["blobs", "state.end"])
+def test_a_store_that_lost_its_database_and_its_locks_is_no_new_one(
+    project: Project, kept: str
+) -> None:
+    """What its runs stored, or the word that they stored something, is enough to know it by."""
+    effect = {"shell": project.sh(LARGE), "effects": "external"}
+    project.plan({"send": effect})
+    project.run("--yes")
+    project.ran()
+    for name in ("state.db", "state.end"):
+        if name != kept:
+            (project.store / name).unlink()
+    (lock,) = project.store.glob("locks/" + "?" * 64 + ".lock")
+    lock.unlink()
+    if kept != "blobs":
+        shutil.rmtree(project.store / "blobs")
+    for words in (("verify",), ("status",), ("plan",), ("run", "--yes"), ("repair",)):
+        assert "has lost its tables" in project.refused(9, *words), words
+    assert project.ran() == []
+    project.ok("repair", "--start-over", "--yes")
+    project.ok("plan")
+    assert project.run("--yes").states == {"send": "done"}
+    project.ok("verify")
+
+
+@pytest.mark.req("D07", "I17")
+def test_a_start_over_that_was_cut_short_is_gone_on_with(project: Project) -> None:
+    killed_after_effect(project)
+    order = project.ok("repair", "--start-over", "--dry-run", "--json").json["moved"]
+    assert order == [
+        "state.db",
+        "state.end",
+        "locks",
+    ]  # to look has moved the log into the database
+    for name in order[:-1]:
+        (project.store / name).rename(project.folder / name)
+        project.refused(9, "run", "--yes")
+    project.ok("repair", "--start-over", "--yes")
+    assert project.run("--yes").states == {"send": "done", "waits": "done"}
 
 
 @pytest.mark.req("I5")

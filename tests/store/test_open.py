@@ -298,6 +298,32 @@ def test_a_store_whose_making_lost_its_power_ignores_itself_too(place: str, left
     assert made["blobs/CACHEDIR.TAG"].startswith(b"Signature: 8a477f597d28d172789f06886806bc55")
 
 
+@pytest.mark.req("D02")
+def test_what_a_kill_leaves_of_the_making_is_no_store_that_was_used(place: str) -> None:
+    """All but the database is there, and a content that was never finished."""
+    SqliteStore.open(place, create=True).close()
+    Path(place, "state.db").unlink()
+    for folder in ("tmp", "ab"):
+        Path(place, "blobs", folder).mkdir(exist_ok=True)
+    Path(place, "blobs", "tmp", "0" * 32).write_bytes(b"half")
+    with pytest.raises(UsageError, match="no store at"):
+        SqliteStore.open(place, create=False)
+    SqliteStore.open(place, create=True).close()
+
+
+@pytest.mark.req("D07", "I17")
+def test_a_content_is_enough_to_know_a_store_by_unless_a_database_was_moved_aside(
+    place: str,
+) -> None:
+    with SqliteStore.open(place, create=True) as store:
+        store.put(b"x" * 100_000)
+    Path(place, "state.db").unlink()
+    with pytest.raises(IntegrityError, match="has lost its tables"):
+        SqliteStore.open(place, create=True)
+    Path(place, "quarantine", "1").mkdir(parents=True)
+    SqliteStore.open(place, create=True).close()
+
+
 def test_what_a_person_wrote_there_stays(place: str) -> None:
     os.makedirs(place)
     Path(place, ".gitignore").write_bytes(b"!keep\n")

@@ -34,12 +34,12 @@ from holdfast.model.digest import Digest, Json
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Store
 from holdfast.store.host import gone
+from holdfast.store.peek import ASIDE, was_used
 from holdfast.wire.shared import is_shared
 
 LOST = "lost or damaged: found by holdfast repair"
-ASIDE = "quarantine"  # beside the database that is used
-# By which a database is known to be used. What is moved last says until then that it is not whole.
-_DATABASE = ("state.end", "state.db", "state.db-wal", "state.db-shm", "locks")
+# In the order in which they are moved: once the database is gone, the others say so until the last one is.
+_DATABASE = ("state.db-shm", "state.db", "state.db-wal", "state.end", "locks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
             "a store that others share is not moved aside", hint="restore the server's own back-up"
         )
     files = [name for name in _DATABASE if os.path.exists(os.path.join(where.location, name))]
-    if not files:
+    if not files and not was_used(where.location):
         raise UsageError(f"there is no store at '{where.location}'")
     with suppress(IntegrityError):  # what cannot be read says nothing of who writes it
         opened = where.open(readonly=True)
@@ -278,7 +278,7 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
     target = _free(os.path.join(where.location, ASIDE))
     if not dry:
         os.makedirs(target, mode=0o700)
-        for name in reversed(files):
+        for name in files:
             os.replace(os.path.join(where.location, name), os.path.join(target, name))
     if as_json:
         moved: list[Json] = [*files]

@@ -9,6 +9,7 @@ process has a database open, what was opened here to look into its files stays o
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +18,10 @@ _lock = threading.Lock()
 # Process-wide, as the locks are: how often each database is open here, and descriptors that stay.
 _open: dict[str, int] = {}
 _kept: dict[str, list[int]] = {}
-_LINE_LOCK = 64 + len(".lock")  # a digest names the line
+_LINE_LOCK = re.compile(r"[0-9a-f]{64}\.lock")  # a digest names the line
+_SHARD = re.compile("[0-9a-f]{2}")
+_CONTENT = re.compile("[0-9a-f]{64}")
+ASIDE = "quarantine"  # where databases of a store are that were moved aside
 
 
 def opened(path: str) -> None:
@@ -38,12 +42,29 @@ def closed(path: str) -> None:
 
 
 def was_used(directory: str) -> bool:
-    """Whether an engine ever held a line of this store: the locks of lines are made after the tables."""
+    """Whether this store ever had tables: what comes after them is there.
+
+    A line was held, an event was stored, or a content; contents may be those of a database that was moved
+    aside.
+    """
+    if os.path.lexists(os.path.join(directory, "state.end")):
+        return True
+    if any(map(_LINE_LOCK.fullmatch, _names(directory, "locks"))):
+        return True
+    return not os.path.isdir(os.path.join(directory, ASIDE)) and _has_content(directory)
+
+
+def _has_content(directory: str) -> bool:
+    shards = filter(_SHARD.fullmatch, _names(directory, "blobs"))
+    return any(any(map(_CONTENT.fullmatch, _names(directory, "blobs", shard))) for shard in shards)
+
+
+def _names(*folder: str) -> list[str]:
+    """What is in a directory; nothing if it cannot be read."""
     try:
-        names = os.listdir(os.path.join(directory, "locks"))
+        return os.listdir(os.path.join(*folder))
     except OSError:
-        return False
-    return any(len(name) == _LINE_LOCK and name.endswith(".lock") for name in names)
+        return []
 
 
 @contextmanager
