@@ -60,7 +60,7 @@ def test_a_purged_receipt_repeats_no_effect(project: Project) -> None:
     project.ran()
     project.ok("purge", digest("sent\n"), "--because", "a name", "--yes")
     seen = project.ok("plan", "--json").json["steps"]["send"]
-    assert (seen["decision"], seen["reason"]["code"]) == ("wait", "effect_unconfirmed")
+    assert (seen["decision"], seen["reason"]["code"]) == ("wait", "receipt_gone")
     held = project.run("--yes")
     assert (held.code, held.states["send"], held.states["other"]) == (3, "waiting", "reused")
     assert "would repeat its effect" in held.err

@@ -156,6 +156,15 @@ def interruptions(project: Project) -> set[str]:
     return seen | _told(project)
 
 
+def receipts(project: Project) -> set[str]:
+    """What an effect gave was purged."""
+    project.plan({"send": {"shell": "printf sent", "effects": "external"}})
+    sent = str(project.run("--yes").digests["send"])
+    project.ok("purge", sent, "--because", "a name", "--yes")
+    project.run("--yes")
+    return _told(project)
+
+
 def decisions(project: Project) -> set[str]:
     """What a person decides about a result."""
     project.plan({"a": {"shell": "echo one"}, "b": {"shell": "echo two"}})
@@ -439,6 +448,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     telling: {"context_changed"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
     listing: {"items_open", "condition_open", "condition_unmet", "condition_above"},
+    receipts: {"receipt_gone"},
     interruptions: {
         "previous_interrupted",
         "effect_unconfirmed",

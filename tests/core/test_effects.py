@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.effects import is_cut_off, is_given, is_in_hand, is_open, takes_again
+from holdfast.core.effects import (
+    is_cut_off,
+    is_given,
+    is_in_hand,
+    is_open,
+    made_none,
+    takes_again,
+)
 from holdfast.core.state import State
 from holdfast.model.event import (
     AttemptFailed,
@@ -44,6 +51,14 @@ def after(*events: Event) -> State:
 
 def stood(code: str) -> StepsReused:
     return StepsReused((Reused(S, ref("c"), ref("x"), code=code),))
+
+
+def test_who_is_held_for_a_receipt_that_is_gone_left_nothing_open() -> None:
+    gone = after(StepHeld(S, Reason("receipt_gone")))
+    assert is_open(gone, S) is None
+    assert made_none(gone, S)
+    assert made_none(after(HELD), S)
+    assert not made_none(after(StepHeld(S, Reason("stuck"))), S)
 
 
 def test_earlier_runs_have_to_be_asked_where_this_one_did_nothing() -> None:

@@ -180,6 +180,16 @@ def _lose(project: Project, digest: str) -> None:
         connection.execute("DELETE FROM blob WHERE digest = ?", (bytes.fromhex(digest),))
 
 
+def receipts(project: Project) -> None:
+    """A purged receipt: held, held again in a new run, then done again because a person asked."""
+    project.plan({"send": {"shell": "printf sent", "effects": "external"}})
+    sent = str(project.run("--yes").digests["send"])
+    project.ok("purge", sent, "--because", "a name", "--yes")
+    project.run("--yes")
+    project.run("--yes")
+    project.retry("send", "--yes")
+
+
 def forks(project: Project) -> None:
     """A fork of a run that failed, and a fork of that; the lines go their own ways."""
     steps: dict[str, dict[str, Any]] = {
@@ -281,6 +291,7 @@ FEATURES: dict[str, Callable[[Project], object]] = {
     "judged": judged,
     "params": params,
     "lost": lost,
+    "receipts": receipts,
     "forks": forks,
     "stops": stops,
     "orders": orders,

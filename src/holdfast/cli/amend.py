@@ -18,6 +18,7 @@ from holdfast.cli.place import Place, file_option, json_option, known_step, plac
 from holdfast.cli.preview import look_ahead
 from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
+from holdfast.core.effects import RECEIPT_GONE
 from holdfast.core.reasons import sentence
 from holdfast.core.views import person_row
 from holdfast.engine.answers import keep_given
@@ -167,7 +168,8 @@ def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifa
     if newest is None:
         raise UsageError(f"'{step.id}' has no accepted artifact to amend", hint="holdfast run")
     outlook = look_ahead(where, loaded, Options()).outlooks[step.id]
-    stands = outlook.decision == "reuse" or outlook.reason.code in {"output_modified", "expired"}
+    given = {"output_modified", "expired", RECEIPT_GONE}
+    stands = outlook.decision == "reuse" or outlook.reason.code in given
     if not stands:
         raise UsageError(
             f"'{step.id}' will run again, so no version of it stands: {sentence(outlook.reason)}",

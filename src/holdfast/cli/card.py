@@ -16,6 +16,7 @@ from holdfast.cli.sides import entries_of
 from holdfast.cli.since import since_row
 from holdfast.cli.view import width_now
 from holdfast.core.approvals import Approval
+from holdfast.core.effects import RECEIPT_GONE
 from holdfast.core.estimate import asked_models
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
@@ -26,6 +27,7 @@ from holdfast.engine.overtaken import since
 from holdfast.errors import AttemptError, EditError, IntegrityError
 from holdfast.model.artifact import Entry, Form
 from holdfast.model.digest import Digest, Json
+from holdfast.model.event import Reason
 from holdfast.model.fixed import frozen
 from holdfast.model.plan import Step, StepId
 from holdfast.model.text import cells, clean, cut, one_line, wrap
@@ -44,6 +46,7 @@ _WHAT = {
     "effect": "a decision: its effect was started and never confirmed",
     "stuck": "a decision: it cannot get through",
 }
+_GONE = "a decision: its effect was done, and what it gave is gone"
 
 
 @frozen
@@ -90,13 +93,15 @@ def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
     step, document = state.plan.steps[wanted.step], decisions.document(wanted.approval)
     names = f" from {' or '.join(request.names)}" if request.names else ""
     after = f" after {document['after']}" if document.get("after") else ""
-    head = f"{request.step} waits for {_WHAT[request.gate]}{names}{after}"
+    is_gone = request.gate == "effect" and state.steps[step.id].reason == Reason(RECEIPT_GONE)
+    what = _GONE if is_gone else _WHAT[request.gate]
+    head = f"{request.step} waits for {what}{names}{after}"
     rows = [("id", f"{request.approval} in {short(wanted.run)}")]
     if step.description:
         rows.append(("is", step.description.strip()))
     rows += _since(store, decisions, wanted.approval, document, root)
     rows += _asked(state, store, step) if request.gate == "answer" else []
-    rows += _effect(decisions, wanted) if request.gate == "effect" else []
+    rows += _effect(decisions, wanted, is_gone=is_gone) if request.gate == "effect" else []
     if request.gate == "step" and step.done_once and state.steps[step.id].effect is not None:
         rows += [("effect", "it began before and may have happened"), *_begun(decisions, wanted)]
     rows += _stuck(state, wanted.step) if request.gate == "stuck" else []
@@ -227,8 +232,8 @@ def prompt_words(state: State, store: Store, step: Step) -> str:
     return str(prompt or "").strip()
 
 
-def _effect(decisions: Decisions, wanted: Wanted) -> list[tuple[str, str]]:
-    rows = _begun(decisions, wanted)
+def _effect(decisions: Decisions, wanted: Wanted, *, is_gone: bool) -> list[tuple[str, str]]:
+    rows = _begun(decisions, wanted, "last try" if is_gone else "begun")
     first = decisions.asked_before(wanted)
     if first is not None:
         both = again(f"holdfast approve {named(wanted.step)}")
@@ -236,9 +241,9 @@ def _effect(decisions: Decisions, wanted: Wanted) -> list[tuple[str, str]]:
     return [*rows, ("approve", "does it again"), ("reject", "fails the step")]
 
 
-def _begun(decisions: Decisions, wanted: Wanted) -> list[tuple[str, str]]:
+def _begun(decisions: Decisions, wanted: Wanted, label: str = "begun") -> list[tuple[str, str]]:
     begun = decisions.begun(wanted)
-    rows = [("begun", f"attempt {begun.attempt} of {short(begun.run)}, {moment(begun.at)}")]
+    rows = [(label, f"attempt {begun.attempt} of {short(begun.run)}, {moment(begun.at)}")]
     return [*rows, ("key", begun.key)] if begun.key else rows
 
 

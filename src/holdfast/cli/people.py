@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from holdfast import wire
-from holdfast.core.effects import is_cut_off
+from holdfast.core.effects import RECEIPT_GONE, is_cut_off
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.lines import line_journal
@@ -15,7 +15,7 @@ from holdfast.engine.questions import HELD
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import AttemptStarted
+from holdfast.model.event import AttemptStarted, Reason
 from holdfast.model.line import StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
@@ -98,12 +98,17 @@ def is_held(store: Store, state: State, step: StepId) -> bool:
 
 
 def held_row(store: Store, plan: Plan, step: Step) -> Artifact | None:
-    """What a step would have had that the line's last run holds for a person; without content."""
+    """What a step would have had that the line's last run holds for a person; without content.
+
+    None if it was done, and only its receipt is gone: that one is amended.
+    """
     rows = runs_of(store, plan.project, plan.name)
     run: RunId | None = rows[-1].run if rows else None
     state = read_state(store, run) if run is not None else None
     here = state.steps.get(step.id) if state is not None and not state.ended else None
     if here is None or state is None or not is_held(store, state, step.id):
+        return None
+    if here.reason == Reason(RECEIPT_GONE):
         return None
     began: AttemptStarted | None = None
     while began is None and run is not None and (state := read_state(store, run)) is not None:

@@ -32,6 +32,7 @@ from holdfast.cli.since import answered_in, waiting_since
 from holdfast.cli.status import status_lines
 from holdfast.cli.succession import took_place
 from holdfast.cli.view import view, width_now
+from holdfast.core.effects import made_none
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.elsewhere import brought_in
 from holdfast.engine.journals import read_state, runs_of
@@ -41,7 +42,6 @@ from holdfast.errors import IntegrityError, UsageError, Where
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import Reason
 from holdfast.model.items import ids_meant, refuse_two, step_named
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import cut, is_count, one_line
@@ -404,7 +404,7 @@ def logs(
         step_id = known_step(state.plan, step)
         if run_id is None and state.steps[step_id].phase == "reused":
             state = _maker(with_store, state, step_id)
-        elif run_id is None and state.steps[step_id].reason == Reason("effect_unconfirmed"):
+        elif run_id is None and made_none(state, step_id):
             state = _begun(with_store, state, step_id)
         return print_logs(with_store, where.location, state, step_id, wanted)
     finally:

@@ -15,7 +15,7 @@ from holdfast.cli.say import named, seconds, short
 from holdfast.cli.show import load_state
 from holdfast.cli.whytext import Told
 from holdfast.core.causes import causes
-from holdfast.core.effects import UNCONFIRMED
+from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED
 from holdfast.core.react import is_full, limit_reached, may_start, time_limit
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
@@ -188,7 +188,13 @@ def _asked(store: Store, state: State, step_id: StepId) -> Rows:
 
 def _held(store: Store, state: State, step_id: StepId, reason: Reason) -> Rows:
     """What is known of a step that is held for a person."""
-    if reason.code == "effect_unconfirmed":
+    if reason.code == RECEIPT_GONE:
+        return [
+            ("because", "it touches the outside and was done; what it gave was purged or lost"),
+            *_done(store, state, step_id),
+            ("to do", "amend says what it gave; retry does it again, on purpose"),
+        ]
+    if reason.code == UNCONFIRMED:
         return [
             ("because", "it touches the outside, began, and never said that it had ended"),
             *_effect(store, state, step_id),
@@ -225,6 +231,17 @@ def _effect(store: Store, state: State, step_id: StepId) -> Rows:
     words = _said(store, here.log)
     rows += [("its log" if not place else "", line) for place, line in enumerate(words)]
     return rows
+
+
+def _done(store: Store, state: State, step_id: StepId) -> Rows:
+    """The last try at a step whose receipt is gone, as far as the runs of the line still know."""
+    found: State | None = state
+    while found is not None and (step_id not in found.steps or not found.steps[step_id].attempts):
+        found = read_state(store, found.previous) if found.previous is not None else None
+    if found is None:
+        return []
+    here = found.steps[step_id]
+    return [("last try", f"{here.attempts} of {short(found.run)}, {moment(here.started_at)}")]
 
 
 def _said(store: Store, digest: Digest | None) -> list[str]:

@@ -11,6 +11,7 @@ from holdfast.cli.gates import ASKED
 from holdfast.cli.say import out, seconds, short
 from holdfast.cli.view import view
 from holdfast.core.causes import PASSING, Cause, Piece, part_word
+from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED
 from holdfast.core.preview import KEPT_OUT, STUCK, Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.views import reason_json
@@ -442,8 +443,11 @@ def commands_for(told: Told, known: Iterable[str]) -> tuple[str, ...]:
     name = quote(told.step.id)
     run = short(told.kept.run) if told.kept is not None and told.kept.run else ""
     code = told.reason.code if told.reason is not None else ""
-    if told.decision == "wait" and code == "effect_unconfirmed":
+    if told.decision == "wait" and code == UNCONFIRMED:
         offers = [f"holdfast retry {name}    (does it again: look at its effect first)"]
+    elif told.decision == "wait" and code == RECEIPT_GONE:
+        offers = [f"holdfast amend {name} FILE    (says what it gave)"]
+        offers.append(f"holdfast run --force-node {name}    (does it again)")
     elif told.decision == "wait" and code in ASKED and not (told.reason and told.reason.because):
         offers = ["holdfast approvals", "holdfast run"]
     elif told.decision == "wait":

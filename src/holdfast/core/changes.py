@@ -65,11 +65,15 @@ class Probe(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What to do with a step, why, and with which artifact."""
+    """What to do with a step, why, and with which artifact.
+
+    `repeats` says that a run would do again what was done, because only the receipt of it is gone.
+    """
 
     action: Action
     reason: Reason
     artifact: Artifact | None = None
+    repeats: bool = False
 
 
 def choose(
@@ -113,12 +117,8 @@ def choose(
         return expired or Choice("reuse", Reason("unchanged_content"), probe.same_content)
     if step.reuse != "strict" and (kept := _only_guard(probe)) and kept.digest not in refused:
         return Choice("reguard", tried or Reason("guard_changed"), kept)
-    return Choice("run", tried or _why_run(probe))
-
-
-def would_repeat(step: Step, reason: Reason) -> bool:
-    """Whether a step that is done once was done, and only what it gave is gone: purged, or lost."""
-    return step.done_once and reason.code == "output_missing"
+    why = _why_run(probe)
+    return Choice("run", tried or why, repeats=step.done_once and why.code == "output_missing")
 
 
 def asking_for_nothing(options: Options) -> Options:

@@ -17,6 +17,7 @@ from holdfast.model.plan import RunId, StepId
 Word = StepAmended | StepAccepted
 
 UNCONFIRMED: Final = "effect_unconfirmed"
+RECEIPT_GONE: Final = "receipt_gone"  # it was done, and what it gave was purged or lost
 BY_PEOPLE: Final = frozenset({"amended", "accepted_by_person"})
 TAKEN_AGAIN: Final = frozenset({"unchanged", "unchanged_content", "reguarded"}) | BY_PEOPLE
 REJECTED: Final = "rejected_by_person"
@@ -44,10 +45,10 @@ def is_open(state: State, step_id: StepId) -> bool | None:
 
 
 def made_none(state: State, step_id: StepId) -> bool:
-    """Whether a step is held only for what another run left open: that one knows how it ended."""
+    """Whether a step is held only for what another run left open, or did: that one knows how it ended."""
     here = state.steps[step_id]
     code = here.reason.code if here.reason is not None else ""
-    held = here.phase == "waiting" and code == UNCONFIRMED
+    held = here.phase == "waiting" and code in {UNCONFIRMED, RECEIPT_GONE}
     return held and here.effect is None and here.parked is None
 
 

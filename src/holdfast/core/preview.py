@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Literal, NamedTuple, Protocol
 
-from holdfast.core.changes import Choice, Probe, choose, unresolved, would_repeat
+from holdfast.core.changes import Choice, Probe, choose, unresolved
+from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED
 from holdfast.core.moves import BY_CONDITION, LEFT_OUT
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
@@ -171,9 +172,8 @@ class _Foresight:
         if step.is_idle and outlook.decision != "reuse" and not outlook.is_left_out:
             words = f"nobody said how '{step.agent}' does '{step.action}'"
             outlook = Outlook("wait", Reason("command_failed", (words,)), outlook.probe)
-        again = would_repeat(step, outlook.reason)
-        if outlook.decision == "run" and (again or self._sight.held(step)):
-            outlook = replace(outlook, decision="wait", reason=Reason("effect_unconfirmed"))
+        if outlook.decision == "run" and self._sight.held(step):
+            outlook = replace(outlook, decision="wait", reason=Reason(UNCONFIRMED))
         elif outlook.decision == "run" and outlook.means == "make" and step.asks_first:
             code = self._sight.asks(step, outlook.probe, self._known)
             outlook = replace(outlook, decision="wait", reason=Reason(code)) if code else outlook
@@ -289,9 +289,12 @@ class _Foresight:
                 return Outlook("wait", Reason("key_missing", lacking), probe)
         fresh = self._is_new(step, probe)
         if choice.artifact is None:
-            return self._made(
+            made = self._made(
                 step, Outlook("run", choice.reason, probe, None, "make", is_new=fresh)
             )
+            if not choice.repeats or made.decision != "run" or self._sight.held(step):
+                return made
+            return replace(made, decision="wait", reason=Reason(RECEIPT_GONE))
         disk = self._sight.disk(step, choice.artifact) if step.produces else Disk()
         if disk.edited and not selected:
             return Outlook("wait", Reason("not_selected"), probe)
@@ -304,7 +307,7 @@ class _Foresight:
         if choice.action == "reuse":
             return Outlook("reuse", choice.reason, probe, choice.artifact, written=disk.written)
         if self._sight.held(step):
-            return Outlook("wait", Reason("effect_unconfirmed"), probe)
+            return Outlook("wait", Reason(UNCONFIRMED), probe)
         return Outlook(
             "maybe", choice.reason, probe, choice.artifact, "guard", (), disk.written, is_new=fresh
         )

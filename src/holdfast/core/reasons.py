@@ -69,6 +69,7 @@ SENTENCES: Final[dict[str, str]] = {
     "conflict_open": "a conflict is open: {names}",
     "replan_wanted": "what was learned speaks against the plan: {names}",
     "effect_unconfirmed": "its effect was started and never confirmed; a person must look",
+    "receipt_gone": "its effect was done, and what it gave is gone; a person must look",
     "limit_reached": "a limit was reached: {names}",
     "stopped": "the run was stopped",
     "guard_rejected": "a guard rejected it: {names}",

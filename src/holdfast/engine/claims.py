@@ -69,7 +69,7 @@ class Claims:
         self.contested.add(step_id)
         return True
 
-    def is_left(self, step: Step, probed: Probed, is_held: Callable[[], bool]) -> bool:
+    def is_left(self, step: Step, probed: Probed, is_held: Callable[[], object]) -> bool:
         """Whether an effect that nobody confirmed is in nobody's hand, so that a person must look.
 
         That is found out under the claim: nobody begins the same effect meanwhile, and whoever had it said

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.core.changes import Choice, choose, would_repeat
-from holdfast.core.effects import is_open
+from holdfast.core.changes import Choice, choose
+from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED, is_open
 from holdfast.core.moves import LOST
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.produced import lacking
@@ -113,7 +113,8 @@ class Looker:
             if not self._state.may_run(step.id):
                 raise
             self._world.remind(f"{step.id}: {error.message}; it is made again")
-            return Look(probed, Choice("run", Reason("output_missing", step.produces)))
+            missing = Reason("output_missing", step.produces)
+            return Look(probed, Choice("run", missing, repeats=step.done_once))
 
     def _beside(self, step: Step, probed: Probed, choice: Choice, artifact: Artifact) -> Look:
         """What becomes of an artifact that stands, given what lies at its output paths."""
@@ -199,18 +200,27 @@ class Looker:
         self._foreseen = None
         self._prober.forget()
 
-    def is_held(self, step: Step, look: Look) -> bool:
-        """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect.
+    def held_for(self, step: Step, look: Look) -> Reason | None:
+        """Why a person must look first: nobody asked in this run to repeat what was done, or may have been.
 
         That somebody gave its result is no such wish: if that cannot stand, the step is held again.
         """
         if step.effects != "external":
-            return False
-        choice, state = look.choice, self._state
+            return None
+        if self._is_open(step, look.choice):
+            return Reason(UNCONFIRMED)
+        here = self._state.steps[step.id]
+        goes_on = here.asked or (
+            here.effect_at and not here.stood
+        )  # what this run began, it may end
+        return Reason(RECEIPT_GONE) if look.choice.repeats and not goes_on else None
+
+    def _is_open(self, step: Step, choice: Choice) -> bool:
+        """Whether an effect is open, or was settled by a person's word that cannot stand."""
+        state, here = self._state, self._state.steps[step.id]
         if self._given(step) is not None:
             adopts = choice.reason.code == "output_modified" and state.options.on_drift == "adopt"
             return choice.action == "run" and not adopts
-        here = state.steps[step.id]
         if _is_answered(here):
             return True
         if step.idempotent or here.asked:
@@ -219,8 +229,6 @@ class Looker:
             return choice.action == "run"
         if state.options.wants(step.id) and not here.effect_at:
             return self.deeds.are_news(step.id)
-        if would_repeat(step, choice.reason):
-            return True
         if here.effect_at:
             known = is_open(state, step.id) is True
         else:

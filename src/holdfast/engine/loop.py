@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from holdfast.core.changes import would_repeat
 from holdfast.core.decide import leave_out, set_aside, settle
+from holdfast.core.effects import RECEIPT_GONE
 from holdfast.core.react import can_never_start, limit_reached, react
 from holdfast.core.reopen import reopenings
 from holdfast.core.state import State
@@ -371,14 +371,18 @@ class Engine:
             return None
         if step.done_once and self._hold.sharing and self._claims.is_in_hand(step.id):
             return None
-        if self._looker.is_held(step, look):
-            still = partial(self._looker.is_held, step, look)
+        if held := self._looker.held_for(step, look):
+            still = partial(self._looker.held_for, step, look)
             if not self._hold.sharing or self._claims.is_left(step, look.probed, still):
-                self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
-                if would_repeat(step, look.choice.reason):
-                    self._world.remind(_gone(step.id))
+                self._hold_back(step.id, held)
             return None
         return look
+
+    def _hold_back(self, step_id: StepId, reason: Reason) -> None:
+        """A person must look before a step touches the outside again."""
+        self._append(StepHeld(step_id, reason))
+        if reason.code == RECEIPT_GONE:
+            self._world.remind(_gone(step_id))
 
     def _may_be_anothers(self, step: Step, look: Look) -> bool:
         """Whether what lies at a step's output paths may come from an attempt of another engine.
@@ -446,10 +450,11 @@ class Engine:
             if taken is None:
                 return
             fence = taken
-            if step.done_once and self._looker.is_held(step, look):  # by whoever had the claim
+            held = self._looker.held_for(step, look) if step.done_once else None
+            if held is not None:  # by whoever had the claim
                 self._claims.let_go(step_id)
                 if not self._claims.is_in_hand(step_id):
-                    self._append(StepHeld(step_id, Reason("effect_unconfirmed")))
+                    self._hold_back(step_id, held)
                 return
         if step.secrets and not self._growth.may_know(step):
             self._claims.let_go(step_id)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED
 from holdfast.core.state import StepState
 from holdfast.engine.probe import Probed
 from holdfast.model.artifact import Form
@@ -18,7 +19,8 @@ from holdfast.model.line import Gate
 from holdfast.model.plan import Guard, RunId, Step, StepId, fragment_bytes
 
 SUBJECT_SCHEMA = "holdfast.approval/1"
-HELD = frozenset({"effect_unconfirmed", "stuck"})  # a person says whether it may be tried again
+# a person says whether it may be tried again
+HELD = frozenset({UNCONFIRMED, RECEIPT_GONE, "stuck"})
 
 
 class Question(NamedTuple):
