@@ -16,6 +16,11 @@ def pays(project: Project, word: str = "one", **more: object) -> dict[str, objec
     return pay
 
 
+def fails_at_second(project: Project) -> str:
+    count = project.folder / "count"
+    return project.sh(f"echo x >> {count}; test $(wc -l < {count}) -ne 2 && echo paid")
+
+
 def purge(project: Project, text: str) -> None:
     project.ok("purge", digest(text), "--because", "a name", "--yes")
 
@@ -29,6 +34,110 @@ def is_held(project: Project, step: str = "pay") -> Run:
     assert (run.code, run.states[step]) == (3, "waiting"), run.err
     assert project.ran() == [], "nobody asked for it"
     return run
+
+
+@pytest.mark.req("I17")
+def test_a_purged_receipt_of_an_older_version_repeats_nothing(project: Project) -> None:
+    pays(project, "one")
+    project.run("--yes")
+    project.write("in.txt", "two")
+    assert project.run("--yes").states == {"pay": "done"}, "another input is another effect"
+    project.write("in.txt", "one")
+    purge(project, "one")
+    is_held(project)
+    is_held(project)
+    project.ok("amend", "pay", "-", stdin=b"paid, they say\n")
+    assert project.run("--yes").states == {"pay": "reused"}
+    assert project.ran() == []
+    project.write("in.txt", "two")
+    assert project.run("--yes").states == {"pay": "reused"}, "the other receipt stands"
+    project.ok("verify", "--all")
+
+
+@pytest.mark.req("I17")
+def test_a_purged_receipt_is_not_whole_again_by_equal_bytes(project: Project) -> None:
+    pay = {"shell": project.sh("echo ok"), **EXTERNAL}
+    project.plan({"pay": pay})
+    project.run("--yes")
+    purge(project, "ok\n")
+    project.plan({"pay": pay, "other": {"shell": "echo ok"}})
+    assert project.run("--yes").states == {"pay": "waiting", "other": "done"}
+    assert project.shown("other") == b"ok\n"
+    is_held(project)
+    assert " changed" not in project.ok("why", "pay").out
+    project.ok("verify", "--all")
+
+
+def test_what_was_purged_is_made_again_for_that_though_equal_bytes_came(project: Project) -> None:
+    make = {"shell": project.sh("echo ok")}
+    project.plan({"make": make})
+    project.run()
+    purge(project, "ok\n")
+    project.plan({"other": {"shell": "echo ok"}})
+    project.run()
+    project.plan({"make": make})
+    assert project.why("make")["reason"]["code"] == "output_missing"
+    assert " changed" not in project.ok("why", "make").out
+
+
+@pytest.mark.req("I17")
+@pytest.mark.parametrize("back", [False, True])
+def test_other_guards_over_a_purged_receipt_repeat_nothing(project: Project, *, back: bool) -> None:
+    pay = pays(project)
+    project.run("--yes")
+    project.plan({"pay": {**pay, "guards": [{"regex": {"pattern": "."}}]}})
+    purge(project, "one")
+    if back:
+        project.plan(
+            {"pay": {**pay, "guards": [{"regex": {"pattern": "."}}]}, "b": {"shell": "printf one"}}
+        )
+        project.run("--yes")
+    is_held(project)
+    project.ok("amend", "pay", "-", stdin=b"paid, they say\n")
+    assert project.run("--yes").states["pay"] == "reused"
+    assert project.ran() == []
+    project.ok("verify", "--all")
+
+
+@pytest.mark.req("I17")
+def test_a_purged_receipt_is_not_repeated_because_what_it_read_was_made_again(
+    project: Project,
+) -> None:
+    above = {"shell": "echo same"}
+    pay = {"shell": project.sh("echo paid"), "needs": ["above"], "reuse": "content", **EXTERNAL}
+    project.plan({"above": above, "pay": pay})
+    project.run("--yes")
+    purge(project, "paid\n")
+    project.plan({"above": {"shell": "echo same; true"}, "pay": pay})
+    project.ran()
+    run = project.run("--yes")
+    assert (run.states, project.ran()) == ({"above": "done", "pay": "waiting"}, [])
+    is_held(project)
+
+
+@pytest.mark.req("I17")
+def test_a_purged_receipt_is_not_repeated_because_a_forced_try_failed(project: Project) -> None:
+    project.plan({"pay": {"shell": fails_at_second(project), **EXTERNAL}})
+    project.run("--yes")
+    assert project.run("--yes", "--force-node", "pay").states == {"pay": "failed"}
+    purge(project, "paid\n")
+    is_held(project)
+    project.ok("reject", "pay", "--because", "once is enough")
+    assert project.resume("--yes").code == 1
+    is_held(project)
+
+
+@pytest.mark.req("I17")
+def test_whoever_asks_for_it_by_name_repeats_it_with_its_own_retries(project: Project) -> None:
+    project.plan({"pay": {"shell": fails_at_second(project), "retries": 1, **EXTERNAL}})
+    project.run("--yes")
+    purge(project, "paid\n")
+    is_held(project)
+    done = project.retry("pay", "--yes")
+    assert (done.code, done.states) == (0, {"pay": "done"})
+    assert project.ran() == ["pay"] * 2, "it failed once, and its own retries are its own"
+    assert project.run("--yes").states == {"pay": "reused"}
+    project.ok("verify", "--all")
 
 
 @pytest.mark.req("I17", "R170")

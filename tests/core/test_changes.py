@@ -116,6 +116,25 @@ def test_an_artifact_whose_inputs_moved_under_way_is_not_reused() -> None:
     assert chosen(newest()) == Choice("run", Reason("input_changed"))
 
 
+@pytest.mark.req("I17")
+def test_what_is_done_once_would_be_repeated_if_only_its_receipt_is_gone() -> None:
+    once = replace(S, effects="external")
+    for probe in (newest(change("inputs", "input_changed", "f")), GUARDS, newest()):
+        lost = probe._replace(lost=KEPT, gone=True, previous="failed")
+        assert chosen(lost, step_=once) == Choice("run", Reason("output_missing"), repeats=True)
+        assert not chosen(lost, step_=replace(once, idempotent=True)).repeats
+        assert not chosen(lost, Options(force_steps=(S.id,)), once).repeats, "somebody asked"
+    tried = choose(once, newest()._replace(lost=KEPT), NONE, now=0, tried=Reason("resumed"))
+    assert tried == Choice("run", Reason("resumed"), repeats=True), "whatever it is tried for"
+    again = newest()._replace(lost=KEPT)
+    assert chosen(again, step_=replace(once, fresh_for=1.0), now=1001).reason == Reason("expired")
+    assert not chosen(newest(change("inputs", "input_changed")), step_=once).repeats
+
+
+def test_what_was_purged_is_missing_though_equal_content_is_there() -> None:
+    assert chosen(newest()._replace(lost=KEPT)) == Choice("run", Reason("output_missing"))
+
+
 def test_an_artifact_that_is_too_old_runs_again() -> None:
     fresh = replace(S, fresh_for=1.5)
     assert chosen(FOUND, step_=fresh, now=1500).action == "reuse"

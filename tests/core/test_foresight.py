@@ -114,6 +114,20 @@ def test_an_effect_that_nobody_confirmed_is_not_asked_about_as_well() -> None:
     }
 
 
+@pytest.mark.req("I17")
+def test_an_effect_whose_receipt_is_gone_waits_for_a_person() -> None:
+    memory = Memory("z", {"z": "prompt_changed"})
+    memory.more, once = {"z": {"lost": artifact("z")}}, replace(step("z"), effects="external")
+    assert memory.shown(plan(once)) == {"z": ("wait", "receipt_gone")}
+    assert memory.shown(plan(once), FORCED_Z) == {"z": ("run", "forced")}
+    memory.unconfirmed = {"z"}
+    assert memory.shown(plan(once)) == {"z": ("wait", "effect_unconfirmed")}, "that weighs more"
+    memory.unconfirmed, memory.edited = set(), {"z"}
+    writes = plan(replace(once, produces=("f",)))
+    fails = memory.shown(writes, Options(on_drift="fail"))
+    assert fails == {"z": ("wait", "output_modified")}
+
+
 def test_what_a_person_gave_for_an_effect_stands() -> None:
     memory = Memory("z", {"z": "prompt_changed"})
     memory.gifts = {"z": artifact("z", "human")}

@@ -176,7 +176,7 @@ def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifa
             hint="holdfast run, then amend",
         )
     probe = outlook.probe
-    return probe.found if probe is not None and probe.found is not None else newest
+    return (probe.found or probe.lost or newest) if probe is not None else newest
 
 
 def _content(

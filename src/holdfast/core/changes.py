@@ -36,7 +36,9 @@ class Probe(NamedTuple):
     `newest` under any ref. `stood` is what stood in the line's previous run, if that is another than
     `newest`. `changes` say how the present key differs from the one of `base`, the later of both in the
     life of the line. `unsure` names parts of the key that could not be computed; they disable reuse.
-    `gone` says that the content of `base` is not there: a person had it removed, or it was lost.
+    `gone` says that the content of `base` is not there: a person had it removed, or it was lost. `lost` is
+    what would stand, or be guarded again, if that had not happened to it; equal content that was stored
+    since is not what was purged.
     """
 
     step: StepId
@@ -49,6 +51,7 @@ class Probe(NamedTuple):
     unsure: tuple[str, ...] = ()
     previous: Literal["", "failed", "incomplete", "interrupted"] = ""
     gone: bool = False
+    lost: Artifact | None = None
     undone: bool = False  # a person withdrew the artifact under this ref, or the only one there was
     contested: tuple[str, ...] = ()  # what people contested of what came with the artifact
     unfit: str = ""  # why the steps that came with the artifact cannot be added to the plan again
@@ -117,8 +120,10 @@ def choose(
         return expired or Choice("reuse", Reason("unchanged_content"), probe.same_content)
     if step.reuse != "strict" and (kept := _only_guard(probe)) and kept.digest not in refused:
         return Choice("reguard", tried or Reason("guard_changed"), kept)
-    why = _why_run(probe)
-    return Choice("run", tried or why, repeats=step.done_once and why.code == "output_missing")
+    if step.done_once and probe.lost is not None:
+        missing = Choice("run", tried or Reason("output_missing"), repeats=True)
+        return _expired(step, probe.lost, now) or missing
+    return Choice("run", tried or _why_run(probe))
 
 
 def asking_for_nothing(options: Options) -> Options:
@@ -178,7 +183,7 @@ def _why_run(probe: Probe) -> Reason:
     if (
         not probe.changes
     ):  # the artifact under this very key may not be reused: purged, or its inputs moved under way
-        return Reason("output_missing" if probe.gone else "input_changed")
+        return Reason("output_missing" if probe.gone or probe.lost else "input_changed")
     first = probe.changes[0]
     return Reason(
         first.code, tuple(n for c in probe.changes if c.code == first.code for n in c.names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
@@ -26,6 +26,7 @@ from holdfast.engine.additions import Additions
 from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import whole_of
+from holdfast.engine.rebuilt import holds
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.unwind import Unwinder
 from holdfast.engine.words import Contests
@@ -33,7 +34,7 @@ from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_parts
 from holdfast.model.event import Options, RunEnded
-from holdfast.model.line import StepAccepted, StepAmended, StepUndone
+from holdfast.model.line import ContentPurged, StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
@@ -55,12 +56,14 @@ class Probed(NamedTuple):
 class _Said(NamedTuple):
     """What people wrote to the line: refs they withdrew; after which run they put a version in place.
 
-    `given` are the versions that were not withdrawn since, each with its moment.
+    `given` are the versions that were not withdrawn since, each with its moment; `purged` are contents that
+    were removed, with the journals that had made something of them.
     """
 
     undone: dict[StepId, set[Digest]]
     after: dict[tuple[StepId, Digest, Digest], RunId]
     given: dict[StepId, list[tuple[int, Word]]]
+    purged: list[tuple[frozenset[Digest], frozenset[str]]]
 
 
 class Prober:
@@ -151,7 +154,48 @@ class Prober:
             contested=self._contests.of(found or same or newest),
             unfit=self._unfit(same) if same is not None else "",
         )
+        probe = probe._replace(lost=self._lost(step, probe, options))
         return Probed(probe, own, seen.parts)
+
+    def _lost(self, step: Step, probe: Probe, options: Options) -> Artifact | None:
+        """What would answer for the step if its content had not been purged or lost."""
+        newest, refs = probe.newest, probe.refs
+        if newest is None:
+            return None
+        by_guards = probe.only_guards and step.reuse != "strict" and step.done_once
+        answers = by_guards or newest.config_ref == refs.config_ref
+        if answers and self._is_lost(newest):
+            return newest
+        if not step.done_once:  # it is made again, for whatever changed since the newest one
+            return None
+        found, by_content = None, options.cutoff or step.reuse == "content"
+        for row in self._once_accepted(step):
+            same = by_content and row.input_ref == refs.input_ref
+            if (same or row.config_ref == refs.config_ref) and self._is_lost(row):
+                found = row
+        return found
+
+    def _once_accepted(self, step: Step) -> Iterator[Artifact]:
+        for row in self._store.artifacts(
+            project=self._project, line=self._line, step=step.id, status="accepted"
+        ):
+            if row.source != "imported":
+                yield row
+
+    def _is_lost(self, artifact: Artifact) -> bool:
+        """Whether an artifact cannot stand only because its content was purged, or is not there."""
+        return self._was_purged(artifact) or not self._is_there(artifact)
+
+    def _was_purged(self, artifact: Artifact) -> bool:
+        """Whether a person had its content removed; equal content that came since is another's."""
+        if artifact.reusable:
+            return False
+        own = line_journal(self._project, self._line)
+        journal = f"run:{artifact.run}" if artifact.run else own
+        return any(
+            journal in upto and holds(self._store, artifact, digests)
+            for digests, upto in self._said_by_people().purged
+        )
 
     def _as_begun(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
         """What stands if the changes that the plan itself made to what it reads do not count."""
@@ -198,7 +242,7 @@ class Prober:
 
     def _said_by_people(self) -> _Said:
         if self._said is None:
-            self._said = _Said({}, {}, {})
+            self._said = _Said({}, {}, {}, [])
             for recorded in self._store.read(line_journal(self._project, self._line)):
                 event = recorded.event
                 if isinstance(event, StepUndone):
@@ -209,6 +253,9 @@ class Prober:
                     key = (event.step, event.config_ref, event.digest)
                     self._said.after[key] = event.after_run
                     self._said.given.setdefault(event.step, []).append((recorded.at, event))
+                elif isinstance(event, ContentPurged):
+                    upto = frozenset(told.journal for told in event.upto)
+                    self._said.purged.append((frozenset(event.digests), upto))
         return self._said
 
     def grow(self, plan: Plan) -> None:
