@@ -1,8 +1,10 @@
 """A receipt that was purged: its effect is known to be done, and is repeated only if a person asks."""
 
+from contextlib import suppress
+
 import pytest
 
-from tests.cli.project import Project, Run
+from tests.cli.project import Project, Run, kill, until
 from tests.cli.test_pin_purge import digest
 
 EXTERNAL = {"effects": "external"}
@@ -169,3 +171,35 @@ def test_it_is_said_that_the_effect_was_done(project: Project) -> None:
     assert "was purged or lost" in screens[-1].out
     assert "what it gave is gone" in project.ok("explain", "receipt_gone").out
     project.ok("logs", "pay")
+
+
+@pytest.mark.req("I17")
+def test_a_purge_takes_what_a_dead_engine_left_of_it_too(project: Project) -> None:
+    reads = project.sh(f"cat $HOLDFAST_INPUTS/pay; {project.gate('go')}")
+    pay = {"shell": project.sh("echo a secret"), **EXTERNAL}
+    project.plan({"pay": pay, "after": {"shell": reads, "needs": ["pay"]}})
+    engine = project.start("run", "--yes")
+    until(lambda: "a secret" in "".join(_scratch(project).values()), "it is read")
+    until(lambda: any("after.1.out" in path for path in _scratch(project)), "it is told")
+    kill(engine)
+    project.open("go")
+    assert "a secret" in "".join(_scratch(project).values())
+    purge(project, "a secret\n")
+    assert "a secret" not in "".join(_scratch(project).values())
+    resumed = project.resume("--yes")
+    assert (resumed.code, resumed.states) == (1, {"pay": "done", "after": "failed"})
+    assert "was purged" in project.refused(1, "show", "pay")
+    project.ran()
+    assert project.run("--yes").states["pay"] == "waiting"
+    assert project.ran() == []
+    project.ok("verify", "--all")
+
+
+def _scratch(project: Project) -> dict[str, str]:
+    """The files that engines left, with what is in them."""
+    found: dict[str, str] = {}
+    for path in project.store.glob("scratch/**/*"):
+        with suppress(OSError):  # it may go meanwhile
+            if path.is_file():
+                found[str(path)] = path.read_text(errors="replace")
+    return found

@@ -18,6 +18,7 @@ from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import files_of
 from holdfast.engine.pins import Pin, pins
 from holdfast.engine.rebuilt import holds
+from holdfast.engine.remains import drop_remains
 from holdfast.engine.snapshots import drop_snapshots
 from holdfast.engine.unkept import check_words
 from holdfast.errors import ConflictError, HeldError, IntegrityError, PurgedError, UsageError
@@ -363,6 +364,9 @@ def _say_purge(digests: Mapping[Digest, str], size: int, rows: Sequence[Artifact
 
 def _purge(store: Store, where: Place, digests: Sequence[Digest], because: str) -> None:
     drop_snapshots(where.location)  # they hold what was told, and a crash may come
+    driven = wire.live_runs(store)
+    left = [row.run for row in store.runs() if row.run not in driven]
+    drop_remains(where.root, where.location, left)
     _bury(store, where, digests, because, removed=digests)
     drop_snapshots(where.location)  # and somebody may have looked meanwhile
 

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from holdfast.model.event import AttemptStarted
 from holdfast.model.plan import RunId, StepId
 
+NOTES = "calls.sent"  # in the private directory of a run
 _UNKNOWN = "unknown"
 
 
@@ -89,7 +90,7 @@ class Left:
 
 
 def _path(scratch: str, run: RunId) -> str:
-    return os.path.join(scratch, run, "calls.sent")
+    return os.path.join(scratch, run, NOTES)
 
 
 def _begun(path: str, boot: str) -> int:
