@@ -1,9 +1,10 @@
 """Look-ups in a store that grows: `python -m bench.scale.filled FOLDER [ROWS …]`, as JSON.
 
-The store has a small line, made by runs, and beside it one of 100,000 steps that was made again and again,
-written as rows: so many events, artifacts and small contents. Each question is asked of other rows every
-time. Microseconds of CPU for each answer, the median of some rounds; a look-up is flat if more rows do
-not make it slower.
+The store is a real one, made by runs of a small line. Beside that it has a line of 100,000 steps that was
+made again and again, written by SQL into the tables and indexes of the store: so many events, artifacts and
+small contents. Journals are chained and contents are what their names say, so all of it can be read; but a
+journal tells only what was accepted. Each question is asked of other rows every time. Microseconds of CPU for
+each answer, the median of some rounds; a look-up is flat if more rows do not make it slower.
 """
 
 from __future__ import annotations
@@ -26,28 +27,47 @@ import apsw
 import holdfast
 from holdfast import wire
 from holdfast.model.digest import Digest
+from holdfast.model.event import AttemptAccepted
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Store
+from holdfast.ports import Batch, ClaimKey, Owner, Store
+from holdfast.store.codec import encode, first_hash, next_hash
 from holdfast.store.rows import PLACE
 
 SIZES = (100_000, 1_000_000, 10_000_000)
 WIDTH = 100_000  # steps of the line that was made again and again
 ASKED, ROUNDS = 200, 5
+KIND, ENGINE = "attempt_accepted", "bench"
 _ROWS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < :last)"
 _EVENTS = f"""{_ROWS} INSERT INTO event SELECT :journal * {PLACE} + i + 1, 1700000000000 + i,
-  'attempt_accepted', '{{"step":"s' || i || '","attempt":1,"digest":"' || lower(hex(zeroblob(32))) || '"}}',
-  zeroblob(32) FROM n"""
+  '{KIND}', body(:run, i), chain(i) FROM n"""
 _ARTIFACTS = f"""{_ROWS} INSERT INTO artifact(line, step, config_ref, input_ref, own_ref, digest, status,
   source, maker, attempt, form, verified, reusable, at)
   SELECT :line, 's' || i, mark(:run, i), mark(:run, i), mark(0, i), mark(:run, -i), 'accepted', 'generated',
   :maker, 1, 'bytes', 1, 1, 1700000000000 + i FROM n"""
 _BLOBS = f"""{_ROWS} INSERT OR IGNORE INTO blob(digest, content, at)
-  SELECT mark(:run, -i), CAST(i AS BLOB), 1700000000 FROM n"""
+  SELECT mark(:run, -i), CAST(:run || ' ' || -i AS BLOB), 1700000000 FROM n"""
 
 
 def mark(run: int, number: int) -> bytes:
     """A digest that nothing else has."""
     return hashlib.sha256(b"%d %d" % (run, number)).digest()
+
+
+class Chain:
+    """The events of one run, each chained to the one before it."""
+
+    def __init__(self, journal: str) -> None:
+        self.end = first_hash(journal)
+        self._body = ""
+
+    def body(self, run: int, number: int) -> str:
+        digest = Digest(mark(run, -number).hex())
+        _, self._body = encode(AttemptAccepted(StepId(f"s{number}"), 1, digest))
+        return self._body
+
+    def chain(self, number: int) -> bytes:
+        self.end = next_hash(self.end, number + 1, 1700000000000 + number, KIND, self._body)
+        return self.end
 
 
 def real(folder: Path) -> None:
@@ -71,7 +91,7 @@ def fill(folder: Path, rows: int) -> None:
     """Let the large line have so many rows of each kind."""
     database = apsw.Connection(str(folder / ".holdfast" / "state.db"))
     database.create_scalar_function("mark", mark, deterministic=True)  # type: ignore[arg-type]
-    database.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -400000")
+    database.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -2000000")
     database.execute("INSERT OR IGNORE INTO line(project, name) VALUES('bench', 'large')")
     ((line,),) = database.execute("SELECT id FROM line WHERE name = 'large'").fetchall()
     count = "SELECT count(*) FROM maker WHERE run LIKE 'r-fill%'"
@@ -80,7 +100,10 @@ def fill(folder: Path, rows: int) -> None:
         run = f"r-fill{number:08}"
         with database:
             database.execute("INSERT INTO run(id, line, fence) VALUES(?, ?, 1)", (run, line))
-            journal = (f"run:{run}", WIDTH, bytes(32))
+            chain = Chain(f"run:{run}")
+            database.create_scalar_function("body", chain.body)  # type: ignore[arg-type]
+            database.create_scalar_function("chain", chain.chain)  # type: ignore[arg-type]
+            journal = (f"run:{run}", WIDTH, chain.end)
             database.execute("INSERT INTO journal(name, last, hash) VALUES(?, ?, ?)", journal)
             journal_id = database.last_insert_rowid()
             database.execute("INSERT INTO maker(run) VALUES(?)", (run,))
@@ -93,6 +116,8 @@ def fill(folder: Path, rows: int) -> None:
             }
             for statement in (_EVENTS, _ARTIFACTS, _BLOBS):
                 database.execute(statement, given)
+            end = (chain.end, journal_id)
+            database.execute("UPDATE journal SET hash = ? WHERE id = ?", end)
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()
 
@@ -121,6 +146,15 @@ def questions(store: Store, runs: int, small: RunId) -> dict[str, Callable[[int]
     def step(number: int) -> StepId:
         return StepId(f"s{number}")
 
+    def content(number: int) -> Digest:
+        return Digest(mark(number % runs + 1, -(number % WIDTH)).hex())
+
+    def claim(number: int) -> None:
+        key = ClaimKey("bench", "large", step(number), ref(number))
+        fence = store.claim(key, ENGINE)
+        assert fence is not None
+        store.commit(Batch(released=[(key, fence)]))
+
     def first(found: Iterable[object]) -> object:
         return next(iter(found), None)
 
@@ -139,11 +173,27 @@ def questions(store: Store, runs: int, small: RunId) -> dict[str, Callable[[int]
                 project="bench", line="large", run=run(n), step=step(n), status="accepted"
             )
         ),
-        "is a content there": lambda n: store.has(Digest(mark(n % runs + 1, -n).hex())),
-        "events of a run since": lambda n: [*store.read(f"run:{small}", 400 - n % 3)],
+        "is a content there": lambda n: store.has(content(n)),
+        "read a content": lambda n: store.get(content(n)),
+        "which of 500 contents are not there": lambda n: store.absent(
+            content(n + i) for i in range(500)
+        ),
+        "last events of a run of 200 steps": lambda n: [*store.read(f"run:{small}", 400 - n % 3)],
+        "last ten events of a run of 100,000": lambda n: [*store.read(f"run:{run(n)}", WIDTH - 10)],
         "how a journal ends": lambda n: store.end(f"run:{run(n)}"),
         "runs of a line": lambda _: store.runs("small"),
+        "all claims, 100 of them": lambda _: store.claims(),
+        "take a claim and give it up": claim,
     }
+
+
+def hold(store: Store) -> None:
+    """Be an engine that has a hundred claims."""
+    store.enter("bench", "large", Owner(ENGINE, "host", "boot", 1, "1", 1))
+    for number in range(100):
+        store.claim(
+            ClaimKey("bench", "large", StepId(f"s{number}"), Digest(mark(0, number).hex())), ENGINE
+        )
 
 
 def commands(folder: Path) -> dict[str, float]:
@@ -175,6 +225,7 @@ def measure(folder: Path, rows: int) -> dict[str, object]:
     location = wire.store_location(str(folder), None)
     with closing(wire.open_store(location, create=False)) as store:
         small = store.runs("small")[-1].run
+        hold(store)
         asked = questions(store, rows // WIDTH, small)
         found: dict[str, object] = {}
         for name, question in asked.items():
@@ -182,6 +233,7 @@ def measure(folder: Path, rows: int) -> dict[str, object]:
             question(chosen[0])
             slow = time.process_time() - began > 0.2  # then one answer is enough
             found[name] = measured(question, chosen[: 1 if slow else ASKED])
+        store.leave(ENGINE)
     return {"rows": rows, **found, **commands(folder)}
 
 
