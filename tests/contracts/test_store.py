@@ -182,6 +182,16 @@ class TestJournals:
         assert list(store.told(named, [RunEnded])) == []
         assert list(store.told([], [StopRequested])) == []
 
+    def test_very_many_events_are_told_in_their_order(self, store: Store) -> None:
+        stop, seen = StopRequested(RUN, now=True, by="ann"), PlanVersioned(ref("p"), ref("w"), None)
+        events = [(at, seen if at % 5 == 0 else stop) for at in range(1, 5001)]
+        store.commit(Batch(appends=[Append("line:a", 0, events)]))
+        store.commit(Batch(appends=[Append("line:b", 0, events[:10])]))
+        told = store.told(["line:a", "line:b"], [StopRequested], since=3)
+        expected = [at for at in (*range(3, 5001), *range(3, 11)) if at % 5]
+        assert [item.seq for _, item in told] == expected
+        assert len(list(store.told(["line:a"], [PlanVersioned]))) == 1000
+
     def test_one_batch_may_append_to_a_journal_twice(self, store: Store) -> None:
         stop = StopRequested(RUN, now=True, by="ann")
         store.commit(
@@ -582,6 +592,14 @@ class TestBlobs:
         assert store.absent([*there, *lost, *there]) == lost
         assert store.absent([*there, ref("lost 1")]) == {ref("lost 1")}
         assert store.absent([]) == set()
+
+    def test_very_many_contents_are_forgotten_however_they_are_given(self, store: Store) -> None:
+        texts = [b"%d" % number for number in range(10_050)]
+        store.commit(Batch(blobs=[(Digest(hashlib.sha256(t).hexdigest()), t) for t in texts]))
+        large, kept = store.put(bytes(40_000)), store.put(b"kept")
+        given = (Digest(hashlib.sha256(text).hexdigest()) for text in texts)
+        store.forget((digest for part in (given, [large]) for digest in part), 1 << 50)
+        assert list(store.blobs()) == [kept]
 
 
 class TestClaims:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.engine.collect import YOUNG_MS, Bounds, hold_lines, look, remove, unnamed
+from holdfast.engine.naming import NO_CONTENTS
 from holdfast.ports import Holder, Owner
 from tests.simulation.disk import Seat
 from tests.simulation.machine import Process
@@ -30,14 +31,13 @@ def sweep(sim: "Simulation", *, keep_runs: int) -> None:
         try:
             busy = hold_lines(store, owner, gone)
             found = look(store, bounds, {(project, line) for project, line, _ in busy})
-            found = replace(found, contents=()) if busy else found
+            found = replace(found, contents=NO_CONTENTS) if busy else found
             goes = [told for told in found.goes if told.row.run in shown]
             for told in goes:
                 remove(store, told, "me", sim.machine.wall)
             before = bounds.now - YOUNG_MS
-            known = {item.digest for item in found.contents}
-            free = [digest for digest in unnamed(store, before) if digest in known] if known else []
-            store.forget(free, before)
+            free = unnamed(store, before, found.contents) if found.contents else NO_CONTENTS
+            store.forget(free.digests(), before)
         finally:
             store.leave(owner.engine)
         kind = "swept_beside" if busy else "swept"

@@ -29,10 +29,10 @@ from holdfast.cli.measure import Size, count, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import run_problem
-from holdfast.engine.collect import Names
 from holdfast.engine.journals import read_state
 from holdfast.engine.leaving import Arriving, leaving, named
 from holdfast.engine.lines import line_journal
+from holdfast.engine.naming import Listed, Names
 from holdfast.engine.needed import absent_in, lacking
 from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
@@ -193,7 +193,7 @@ def _one(store: Store, run: str) -> Selection:
     row = next(row for row in store.runs(imported=True) if row.run == run)
     journals = [f"run:{row.run}"]
     said = RunImported(row.run, *store.end(journals[0]), "")
-    found = leaving(store, Names(store, set(store.blobs())), said)
+    found = leaving(store, Names(store, Listed(store.stored())), said)
     return Selection("run", [row], journals, found.contents, found.absent, found.line)
 
 
@@ -205,7 +205,7 @@ def _whole(store: Store) -> Selection:
         raise UsageError("there is nothing to export yet", hint="holdfast run")
     more = {digest for item in store.artifacts() for digest in (item.digest, item.own_ref)}
     journals = list(store.journals())
-    contents = named(store, journals, Names(store, set(store.blobs())), more)
+    contents = named(store, journals, Names(store, Listed(store.stored())), more)
     return Selection("store", rows, journals, contents)
 
 

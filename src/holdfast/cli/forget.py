@@ -115,7 +115,7 @@ def _busy(store: Store) -> Iterator[tuple[str, str]]:
 def _forget(
     where: Place, store: Store, lines: list[Kept], *, dry: bool, yes: bool, as_json: bool
 ) -> int:
-    from holdfast.cli.gc import looked, outcome, print_sweep, sweep_json, swept
+    from holdfast.cli.gc import looked, outcome, print_sweep, sweep_json, swept, without_lists
     from holdfast.engine.collect import Bounds
 
     for item in lines:
@@ -143,6 +143,7 @@ def _forget(
             for name in (item.line, item.line + PLANNING):
                 if versions(store, item.project, name):
                     forget_versions(store, item.project, name, who(), wire.now_ms)
+        found = without_lists(found)
         found = swept(where, store, bounds, found)
         if not as_json:
             out(outcome(found))

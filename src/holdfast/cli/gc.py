@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
 
 import click
 
@@ -28,6 +29,8 @@ from holdfast.engine.collect import (
     unnamed,
 )
 from holdfast.engine.journals import has_ended
+from holdfast.engine.makers import Losses
+from holdfast.engine.naming import NO_CONTENTS
 from holdfast.engine.snapshots import drop_snapshots
 from holdfast.engine.worktrees import drop_worktrees
 from holdfast.engine.written import written_paths
@@ -52,6 +55,7 @@ WHY = {
     "held": "of a line that an engine holds",
 }
 SHOWN = 10
+NAMED = 5  # steps
 _Busy = Sequence[tuple[str, str, Holder]]
 
 
@@ -108,6 +112,7 @@ def gc(
         goes = found.sweep.goes or found.sweep.contents or found.leftovers
         if not dry_run and goes:
             confirm("remove them?", yes=yes)
+            found = without_lists(found)
             found = swept(where, with_store, bounds, found)
             if not as_json:
                 out(outcome(found))
@@ -127,9 +132,14 @@ def looked(where: Place, store: Store, bounds: Bounds, *, dry: bool) -> Done:
     busy = [item for item in store.held() if not gone(item[2])]
     sweep = look(store, bounds, {(project, line) for project, line, _ in busy})
     if busy:  # what an engine is about to name cannot be told from what nobody names
-        sweep = replace(sweep, contents=())
+        sweep = replace(sweep, contents=NO_CONTENTS)
     left = tuple(leftovers(where, store, busy))
     return Done(sweep, left, busy, dry, tuple(unfinished(where)), _wrote(store, sweep))
+
+
+def without_lists(found: Done) -> Done:
+    """What was shown, without what it listed: everything is looked up again before it goes."""
+    return replace(found, sweep=replace(found.sweep, contents=NO_CONTENTS, lost=Losses()))
 
 
 def _wrote(store: Store, sweep: Sweep) -> dict[str, tuple[str, ...]]:
@@ -151,21 +161,20 @@ def swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
         goes = tuple(told for told in sweep.goes if told.row.run in seen)
         for told in goes:
             remove(store, told, who(), wire.now_ms)
-        contents = {item.digest: item for item in sweep.contents}
-        if busy:
-            contents = {}
-        elif contents:
+        contents = NO_CONTENTS
+        if sweep.contents and not busy:
             before = bounds.now - YOUNG_MS
-            free = [digest for digest in unnamed(store, before) if digest in contents]
-            store.forget(free, before)
-            contents = {digest: contents[digest] for digest in free}
+            contents = unnamed(store, before, sweep.contents)
+            store.forget(contents.digests(), before)
         left = tuple(leftovers(where, store, busy))
         for path in left:
             if os.path.basename(os.path.dirname(path)) == "worktrees":
                 drop_worktrees(where.root, where.location, os.path.basename(path))
             discard_folder(path)
-        lost = tuple(item for item in sweep.lost if item.run in {t.row.run for t in goes})
-        removed = replace(sweep, goes=goes, contents=tuple(contents.values()), lost=lost)
+        lost = sweep.lost
+        if len(goes) < len(sweep.goes):
+            lost = lost.of({told.row.run for told in goes})
+        removed = replace(sweep, goes=goes, contents=contents, lost=lost)
         return replace(
             shown, sweep=removed, leftovers=left, busy=busy, wrote=_wrote(store, removed)
         )
@@ -233,18 +242,17 @@ def print_sweep(found: Done) -> None:
     if not (sweep.goes or sweep.contents or found.leftovers):
         out("nothing to remove")
         return
-    total = sum(item.size for item in sweep.contents)
-    contents = f"{count(len(sweep.contents), 'content')} ({size_words(total)})"
+    size = size_words(sweep.contents.size)
+    contents = f"{count(len(sweep.contents), 'content')} ({size})"
     out(f"removes {count(len(sweep.goes), 'run')}, {contents}{_litter(found)}")
     if sweep.young and not found.busy:
         out(f"  {count(sweep.young, 'content')} younger than an hour may go the next time")
     now = wire.now_ms()
     shown = sweep.goes if view().mode == "plain" else sweep.goes[:SHOWN]
     for told in shown:
-        artifacts = sum(1 for _ in told.work)
         out(
             f"  {short(told.row.run)} {told.status}, {age_words(now - told.at)},"
-            f" {count(artifacts, 'artifact')}"
+            f" {count(told.made, 'artifact')}"
         )
     if len(sweep.goes) > len(shown):
         out(f"  … and {len(sweep.goes) - len(shown)} more")
@@ -262,22 +270,20 @@ def _litter(found: Done) -> str:
 def _repaid(sweep: Sweep) -> str:
     if not sweep.lost:
         return "nothing of it would have to be made again"
-    work = sum(item.work_ms for item in sweep.lost)
-    steps = sorted({item.step for item in sweep.lost})
-    names = ", ".join(steps[:5]) + (" …" if len(steps) > 5 else "")  # noqa: PLR2004
+    steps = nsmallest(NAMED + 1, {*sweep.lost.steps})
+    names = ", ".join(steps[:NAMED]) + (" …" if len(steps) > NAMED else "")
     return (
         f"to make again if ever wanted: {count(len(sweep.lost), 'artifact')},"
-        f" {seconds(work)} of work\n" + cut(f"  {names}")
+        f" {seconds(sweep.lost.work_ms)} of work\n" + cut(f"  {names}")
     )
 
 
 def outcome(found: Done) -> str:
     """What went, in a sentence."""
     sweep = found.sweep
-    total = sum(item.size for item in sweep.contents)
     return (
         f"removed {count(len(sweep.goes), 'run')} and {count(len(sweep.contents), 'content')},"
-        f" {size_words(total)}"
+        f" {size_words(sweep.contents.size)}"
     )
 
 
@@ -298,7 +304,7 @@ def sweep_json(found: Done) -> dict[str, Json]:
         ],
         "contents": {
             "count": len(sweep.contents),
-            "bytes": sum(item.size for item in sweep.contents),
+            "bytes": sweep.contents.size,
             "stored_bytes": sweep.total,
         },
         "held": [
@@ -311,7 +317,7 @@ def sweep_json(found: Done) -> dict[str, Json]:
                 {"step": item.step, "run": item.run, "digest": item.digest, "work_ms": item.work_ms}
                 for item in sweep.lost
             ],
-            "work_ms": sum(item.work_ms for item in sweep.lost),
+            "work_ms": sweep.lost.work_ms,
         },
     }
 
@@ -322,5 +328,5 @@ def _told_json(told: Told) -> dict[str, Json]:
         "line": told.row.line,
         "status": "imported" if told.row.imported else told.status,
         "at": told.at,
-        "artifacts": len(told.work),
+        "artifacts": told.made,
     }

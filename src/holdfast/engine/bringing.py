@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 from holdfast.core.views import artifacts_of
 from holdfast.engine.audit import purged_in, run_problem
-from holdfast.engine.collect import Names, digests_in
+from holdfast.engine.collect import digests_in
 from holdfast.engine.elsewhere import came_with
 from holdfast.engine.journals import has_ended, read_state
 from holdfast.engine.leaving import Arriving, leaving
 from holdfast.engine.lines import line_journal
+from holdfast.engine.naming import Listed, Names
 from holdfast.engine.needed import files_of
 from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.words import Contests, doubted
@@ -175,7 +176,7 @@ class _Loader:
         self._source, self._target = source, target
         self._origin, self._by = origin, by
         self._sizes = {one.digest: one.size for one in source.stored()}
-        self._names = Names(source, set(self._sizes))
+        self._names = Names(source, Listed(source.stored()))
         self._there = set(target.blobs())
         self._unwanted = purged_in(target).keys() - self._there
         self._order = {row.run: row.number for row in source.runs(imported=True)}

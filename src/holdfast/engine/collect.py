@@ -11,16 +11,19 @@ early.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import NamedTuple
 
 from holdfast.engine.lines import line_journal
+from holdfast.engine.makers import Losses, Makers, lost_with
+from holdfast.engine.naming import Chosen, Listed, Names
 from holdfast.engine.outlays import paid_by
 from holdfast.engine.pins import Pin, pins
 from holdfast.engine.written import Wrote, written_in
 from holdfast.errors import ConflictError
-from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptAccepted,
@@ -49,11 +52,11 @@ from holdfast.model.line import (
     named_in,
 )
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Append, Batch, Facts, Holder, Owner, RunRow, Store, Stored
+from holdfast.ports import Append, Batch, Facts, Holder, Owner, RunRow, Store
 
 YOUNG_MS = 3_600_000  # contents younger than this may be about to be named
+_LENGTH = 64
 _DIGEST = re.compile("[0-9a-f]{64}")
-_QUOTED = re.compile(rb'"([0-9a-f]{64})"')
 _Line = tuple[str, str]
 
 
@@ -73,18 +76,18 @@ class Bounds:
 
 @dataclass(slots=True)
 class Told:
-    """What one run's journal says, as far as it matters here."""
+    """What one run's journal says, as far as it matters here; steps only where an effect is in question."""
 
     row: RunRow
     status: str = "running"
     at: int = 0
     ended: bool = False
-    names: set[Digest] = field(default_factory=set)
-    reuses: list[tuple[StepId, Digest, Digest, str]] = field(default_factory=list)
-    tried: set[StepId] = field(default_factory=set)
+    made: int = 0  # how many artifacts
+    names: array[int] = field(default_factory=lambda: array("I"))  # numbers of contents
+    needs: set[RunId] = field(default_factory=set)  # runs that made what it reused
+    tried: set[StepId] = field(default_factory=set)  # of those that an older run held
     outside: set[StepId] = field(default_factory=set)  # steps that began an effect
     held: set[StepId] = field(default_factory=set)  # those whose effect may have happened
-    work: dict[tuple[StepId, int], int] = field(default_factory=dict)
     wrote: list[Wrote] = field(default_factory=list)
 
     @property
@@ -93,86 +96,106 @@ class Told:
         return self.row.project, self.row.line
 
 
-class Lost(NamedTuple):
-    """An accepted artifact that would have to be made again, and how long that took."""
-
-    step: StepId
-    run: RunId
-    digest: Digest
-    work_ms: int
-
-
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """What goes and what stays, with the reason for each run that stays."""
 
     goes: tuple[Told, ...]
     stays: tuple[tuple[Told, str], ...]
-    contents: tuple[Stored, ...]
-    lost: tuple[Lost, ...]
+    contents: Chosen
+    lost: Losses
     total: int  # bytes of all contents
     young: int = 0  # contents that nothing names, but that may be about to be named
 
 
 def look(store: Store, bounds: Bounds, held: Iterable[_Line] = ()) -> Sweep:
     """Decide what may go. Nothing is changed."""
-    rows = list(store.artifacts())
-    stored = list(store.stored())
-    known = {item.digest: item.digest for item in stored}
-    told = [_tell(store, row, known) for row in store.runs(imported=True)]
-    arrived = _arrived(store)
-    for item in told:
-        item.at = max(item.at, arrived.get(item.row.run, 0))
     marks = pins(store)
-    makers = _makers(rows)
-    stays = _fixed(told, rows, marks, set(held))
+    index = _indexed(store, marks, bounds)
+    listed = Listed(store.stored())
+    told = _all_told(store, listed, index.makers)
+    stays = _fixed(told, index, marks, set(held))
+    del index  # of a million rows, and not needed any more
     for item in told:
         if item.line in bounds.lines and stays.get(item.row.run) in {"newest", "stands"}:
             del stays[item.row.run]
-    names = Names(store, set(known))
-    roots = names.closure(_line_roots(store, marks, rows))
-    for run in _written(told, names, roots):
+    names = Names(store, listed)
+    roots = bytearray(len(listed))
+    names.mark(listed.numbers(_line_roots(store, marks)), roots)
+    for run in _written(told, names, listed, roots):
         stays.setdefault(run, "written")
-    goes = _chosen(told, stays, makers, bounds)
+    goes = _chosen(told, stays, bounds)
     if bounds.max_bytes is not None:
-        goes = _shrunk(told, goes, stays, makers, _Sizes(stored, names, roots, bounds.max_bytes))
+        goes = _shrunk(told, goes, stays, _Sizes(listed, names, roots, bounds.max_bytes))
     gone = {item.row.run for item in goes}
-    left = roots.union(*(names.closure(t.names) for t in told if t.row.run not in gone))
-    free = [item for item in stored if item.digest not in left]
-    old = tuple(item for item in free if item.at < bounds.now - YOUNG_MS)
+    for item in told:
+        if item.row.run not in gone:
+            names.mark(item.names, roots)
+    before = bounds.now - YOUNG_MS
+    old = _free(listed, roots, before)
     return Sweep(
         goes=tuple(goes),
         stays=tuple((t, _reason(t, stays, bounds)) for t in told if t.row.run not in gone),
         contents=old,
-        lost=tuple(_lost(rows, goes, gone)),
-        total=sum(item.size for item in stored),
-        young=len(free) - len(old),
+        lost=lost_with(store, [item.row.run for item in goes]),
+        total=sum(listed.sizes),
+        young=roots.count(0) - len(old),
     )
 
 
-def unnamed(store: Store, before: int) -> list[Digest]:
-    """Contents older than `before` that nothing names now."""
-    stored = list(store.stored())
-    known = {item.digest: item.digest for item in stored}
-    names = Names(store, set(known))
-    left = names.closure(_line_roots(store, pins(store), store.artifacts()))
+def unnamed(store: Store, before: int, among: Chosen) -> Chosen:
+    """Those of these contents that are older than `before` and that nothing names now."""
+    listed = Listed(store.stored())
+    names, left = Names(store, listed), bytearray(len(listed))
+    names.mark(listed.numbers(_line_roots(store, pins(store))), left)
     for row in store.runs(imported=True):
-        left |= names.closure(_tell(store, row, known).names)
-    return [item.digest for item in stored if item.digest not in left and item.at < before]
+        for recorded in store.read(f"run:{row.run}"):
+            names.mark(listed.numbers(digests_in(recorded.event)), left)
+    return _free(listed, left, before, among)
+
+
+def _free(listed: Listed, named: bytearray, before: int, among: Chosen | None = None) -> Chosen:
+    """The contents that are not named and older; with `among` only those."""
+    marks = bytearray(len(listed))
+    for number, at in enumerate(listed.at):
+        if not named[number] and at < before:
+            marks[number] = among is None or listed.digest(number) in among
+    return Chosen(listed, marks)
 
 
 # --- what runs say ----------------------------------------------------------------------------
 
 
-def _tell(store: Facts, row: RunRow, known: Mapping[Digest, Digest]) -> Told:
-    """What a run says. Of the digests in its events only those of contents count, each as it is known.
+def _all_told(store: Store, listed: Listed, makers: Makers) -> list[Told]:
+    """What every run says, oldest first.
 
-    Most are refs, and what is reused stands in many runs: a run of a million steps would take gigabytes.
+    A run of a million steps takes little: the contents that it names are numbers, and of what it reused only
+    the runs count.
     """
-    told = Told(row)
+    found = []
+    doubtful: dict[_Line, set[StepId]] = {}  # steps whose effect an older run held
+    for row in store.runs(imported=True):
+        told = _tell(store, row, listed, makers, doubtful.get((row.project, row.line), set()))
+        doubtful.setdefault(told.line, set()).update(told.held)
+        found.append(told)
+    arrived = _arrived(store)
+    for told in found:
+        told.at = max(told.at, arrived.get(told.row.run, 0))
+    return found
+
+
+def _tell(
+    store: Facts, row: RunRow, listed: Listed, makers: Makers, doubtful: Collection[StepId]
+) -> Told:
+    """What a run says. Of the digests in its events only those of contents count: most are refs."""
+    told, seen = Told(row), bytearray(len(listed))
     for recorded in store.read(f"run:{row.run}"):
-        _take(told, recorded)
-        told.names.update(known[one] for one in digests_in(recorded.event) if one in known)
+        _take(told, recorded, makers, doubtful)
+        for number in listed.numbers(digests_in(recorded.event)):
+            if not seen[number]:
+                seen[number] = 1
+                told.names.append(number)
+    told.needs.discard(row.run)
     return told
 
 
@@ -187,7 +210,7 @@ def _arrived(store: Facts) -> dict[RunId, int]:
     }
 
 
-def _take(told: Told, recorded: Recorded) -> None:
+def _take(told: Told, recorded: Recorded, makers: Makers, doubtful: Collection[StepId]) -> None:
     event = recorded.event
     told.at = max(told.at, recorded.at)
     if wrote := written_in(event):
@@ -199,10 +222,11 @@ def _take(told: Told, recorded: Recorded) -> None:
             told.status = event.status
         case AttemptStarted():
             told.status = "running"
-            if event.reguard is None:  # what only was guarded again settles nothing outside
+            # what only was guarded again settles nothing outside
+            if event.reguard is None and event.step in doubtful:
                 told.tried.add(event.step)
         case AttemptAccepted():
-            told.work[event.step, event.attempt] = event.duration_ms
+            told.made += 1
             told.held.discard(event.step)
         case AttemptParked() if event.step in told.outside:
             told.held.add(event.step)
@@ -214,7 +238,8 @@ def _take(told: Told, recorded: Recorded) -> None:
         case EffectConfirmed() | AttemptRejected():
             told.held.discard(event.step)
         case StepsReused():
-            told.reuses += [(i.step, i.config_ref, i.digest, i.code) for i in event.items]
+            for item in event.items:
+                told.needs.update(makers.of(told.row.project, item))
             told.held.difference_update(i.step for i in event.items)
         case StepHeld() if event.reason.code == "effect_unconfirmed":
             told.held.add(event.step)
@@ -238,90 +263,70 @@ def digests_in(event: Event) -> Iterator[Digest]:
         yield from _digests(event)
 
 
-def _digests(value: object) -> Iterator[Digest]:
-    if isinstance(value, str):
-        if _DIGEST.fullmatch(value):
-            yield Digest(value)
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _digests(item)
-    elif is_dataclass(value):
-        for item in fields(value):
-            yield from _digests(getattr(value, item.name))
+def _digests(event: object) -> Iterator[Digest]:
+    pending = [event]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            if len(value) == _LENGTH and _DIGEST.fullmatch(value):
+                yield Digest(value)
+        elif isinstance(value, tuple):
+            pending.extend(value)
+        elif is_dataclass(value):
+            pending.extend(getattr(value, name) for name in _fields_of(value.__class__))
 
 
-def _line_roots(store: Store, marks: Sequence[Pin], rows: Iterable[Artifact]) -> set[Digest]:
+@cache
+def _fields_of(noun: type) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(noun))
+
+
+def _line_roots(store: Store, marks: Sequence[Pin]) -> Iterator[Digest]:
     """What is named beside the runs: by lines, by pins, by people's versions."""
-    roots = {mark.digest for mark in marks if mark.digest is not None}
+    yield from (mark.digest for mark in marks if mark.digest is not None)
     for journal in store.journals():
         for recorded in store.read(journal) if journal.startswith("line:") else ():
-            roots.update(digests_in(recorded.event))
-    for row in rows:
-        if not row.run:
-            roots.update((row.digest, row.own_ref))
-    return roots
-
-
-class Names:
-    """What contents name: manifests and keys are JSON objects with digests in them."""
-
-    def __init__(self, store: Store, stored: set[Digest]) -> None:
-        self._store = store
-        self._stored = stored
-        self._known: dict[Digest, frozenset[Digest]] = {}
-
-    def closure(self, roots: Iterable[Digest]) -> set[Digest]:
-        """The stored contents among the roots, and all that they name."""
-        found: set[Digest] = set()
-        pending = [digest for digest in roots if digest in self._stored]
-        while pending:
-            digest = pending.pop()
-            if digest not in found:
-                found.add(digest)
-                pending += self._below(digest) - found
-        return found
-
-    def _below(self, digest: Digest) -> frozenset[Digest]:
-        known = self._known.get(digest)
-        if known is None:
-            known = self._known[digest] = self._read(digest)
-        return known
-
-    def _read(self, digest: Digest) -> frozenset[Digest]:
-        first = next(self._store.chunks(digest), b"")
-        if not first.startswith(b"{"):
-            return frozenset()
-        quoted = _QUOTED.findall(self._store.get(digest))
-        return frozenset(Digest(name.decode()) for name in quoted) & self._stored
+            yield from digests_in(recorded.event)
+    for row in store.artifacts(run=RunId("")):
+        yield from (row.digest, row.own_ref)
 
 
 # --- which runs go ----------------------------------------------------------------------------
 
-_Makers = Mapping[tuple[str, StepId, Digest], list[Artifact]]
+
+class _Index(NamedTuple):
+    """What the rows of artifacts say."""
+
+    makers: Makers
+    stands: set[RunId]  # runs with an artifact that stands for a step
+    pinned: set[RunId]  # runs that made a pinned content
 
 
-def _makers(rows: Iterable[Artifact]) -> _Makers:
-    """Accepted rows by project, step and content, oldest first."""
-    found: dict[tuple[str, StepId, Digest], list[Artifact]] = {}
-    for row in rows:
-        if row.status == "accepted" and row.source != "imported":
-            found.setdefault((row.project, row.step, row.digest), []).append(row)
+def _indexed(store: Store, marks: Sequence[Pin], bounds: Bounds) -> _Index:
+    """Look at every row of the index once, and keep none."""
+    newest = {(row.project, row.line): row.run for row in store.runs()}
+    found = _Index(
+        Makers({run for line, run in newest.items() if line not in bounds.lines}), set(), set()
+    )
+    contents = {mark.digest for mark in marks if mark.digest is not None}
+    standing: dict[_Line, dict[StepId, RunId]] = {}
+    for row in store.artifacts(status="accepted"):
+        if row.digest in contents:
+            found.pinned.add(row.run)
+        if row.source != "imported":
+            standing.setdefault((row.project, row.line), {})[row.step] = row.run
+            found.makers.take(row)
+    for steps in standing.values():
+        found.stands.update(steps.values())
     return found
 
 
 def _fixed(
-    told: Sequence[Told], rows: Iterable[Artifact], marks: Sequence[Pin], held: set[_Line]
+    told: Sequence[Told], index: _Index, marks: Sequence[Pin], held: set[_Line]
 ) -> dict[RunId, str]:
     """Runs that stay whatever the bounds are."""
-    stays: dict[RunId, str] = {}
+    stays: dict[RunId, str] = dict.fromkeys(index.pinned, "pinned")
     pinned = {mark.run for mark in marks} | {mark.name for mark in marks if mark.kind == "run"}
-    contents = {mark.digest for mark in marks if mark.digest is not None}
-    standing: dict[tuple[str, str, StepId], RunId] = {}
-    for row in rows:
-        if row.status == "accepted" and row.source != "imported":
-            standing[row.project, row.line, row.step] = row.run
-        if row.status == "accepted" and row.digest in contents:
-            stays[row.run] = "pinned"
     newest = {t.line: t.row.run for t in told if not t.row.imported}
     for t in told:
         run = t.row.run
@@ -329,25 +334,30 @@ def _fixed(
             stays[run] = "pinned"
         elif not t.ended and not t.row.imported:
             stays[run] = "unfinished"
-        elif newest.get(t.line) == run:
+        elif newest.get(t.line) == run or run in index.makers.settled:
             stays[run] = "newest"
         elif t.line in held:
             stays[run] = "held"
-    for run in standing.values():
+    for run in index.stands:
         stays.setdefault(run, "stands")
     for run in _unconfirmed(told):
         stays.setdefault(run, "effect")
     return stays
 
 
-def _written(told: Sequence[Told], names: Names, roots: set[Digest]) -> Iterator[RunId]:
+def _written(
+    told: Sequence[Told], names: Names, listed: Listed, roots: bytearray
+) -> Iterator[RunId]:
     """The last run for each version of a person of which something is there, and that no line names."""
-    last: dict[Wrote, RunId] = {}
+    last: dict[tuple[int, Wrote], RunId] = {}
     for t in told:
-        items = [item for item in t.wrote if not t.row.imported and item.digest not in roots]
-        last.update({Wrote(item.step, item.digest, item.form): t.row.run for item in items})
-    for item, run in last.items():
-        if names.closure([item.digest]) - ({item.digest} if item.form == "tree" else set()):
+        for item in t.wrote if not t.row.imported else ():
+            number = listed.number(item.digest)
+            if number >= 0 and not roots[number]:
+                last[number, Wrote(item.step, item.digest, item.form)] = t.row.run
+    for (number, item), run in last.items():
+        below = names.reached([number], bytearray(len(listed)))
+        if any(item.form != "tree" or one != number for one in below):
             yield run
 
 
@@ -364,9 +374,7 @@ def _unconfirmed(told: Sequence[Told]) -> Iterator[RunId]:
         seen |= t.tried
 
 
-def _chosen(
-    told: Sequence[Told], stays: dict[RunId, str], makers: _Makers, bounds: Bounds
-) -> list[Told]:
+def _chosen(told: Sequence[Told], stays: dict[RunId, str], bounds: Bounds) -> list[Told]:
     """Apply age and number; what a kept run reuses stays too."""
     if bounds.lines:
         goes = [t for t in reversed(told) if t.line in bounds.lines and t.row.run not in stays]
@@ -381,71 +389,57 @@ def _chosen(
             many = bounds.keep_runs is None or count[t.line] > bounds.keep_runs
             if old and many and t.row.run not in stays:
                 goes.append(t)
-    return _unneeded(told, list(reversed(goes)), stays, makers)
+    return _unneeded(told, list(reversed(goes)), stays)
 
 
-def _unneeded(
-    told: Sequence[Told], goes: list[Told], stays: dict[RunId, str], makers: _Makers
-) -> list[Told]:
+def _unneeded(told: Sequence[Told], goes: list[Told], stays: dict[RunId, str]) -> list[Told]:
     """Take out what kept runs reuse, and what those reuse."""
     gone = {t.row.run for t in goes}
     by_run = {t.row.run: t for t in told}
     pending = [t for t in told if t.row.run not in gone]
     while pending:
-        for run in _reused_from(pending.pop(), makers) & gone:
+        for run in pending.pop().needs & gone:
             gone.discard(run)
             stays[run] = "reused"
             pending.append(by_run[run])
     return [t for t in goes if t.row.run in gone]
 
 
-def _reused_from(told: Told, makers: _Makers) -> set[RunId]:
-    """The runs whose artifacts this one reused."""
-    found: set[RunId] = set()
-    for step, ref, digest, code in told.reuses:
-        rows = makers.get((told.row.project, step, digest), [])
-        if code == "unchanged_content":
-            found.update(row.run for row in rows)
-        else:
-            found.update([row.run for row in rows if row.config_ref == ref][-1:])
-    return found - {told.row.run}
-
-
 class _Sizes(NamedTuple):
-    stored: Sequence[Stored]
+    listed: Listed
     names: Names
-    roots: set[Digest]
+    roots: bytearray
     limit: int
+
+    def of(self, told: Told) -> Iterator[int]:
+        """The contents that a run names and no line does."""
+        return self.names.reached(told.names, bytearray(self.roots))
 
 
 def _shrunk(
-    told: Sequence[Told],
-    goes: list[Told],
-    stays: dict[RunId, str],
-    makers: _Makers,
-    sizes: _Sizes,
+    told: Sequence[Told], goes: list[Told], stays: dict[RunId, str], sizes: _Sizes
 ) -> list[Told]:
     """Let further runs go, oldest first, until the contents fit; as far as anything may go."""
-    size = {item.digest: item.size for item in sizes.stored}
+    size = sizes.listed.sizes
     gone = {t.row.run for t in goes}
-    users: dict[Digest, int] = {}
+    users = array("I", bytes(4 * len(size)))
     for t in told:
         if t.row.run not in gone:
-            for digest in sizes.names.closure(t.names) - sizes.roots:
-                users[digest] = users.get(digest, 0) + 1
-    total = sum(size[digest] for digest in {*users, *sizes.roots})
-    needs = {t.row.run: _reused_from(t, makers) for t in told}
+            for number in sizes.of(t):
+                users[number] += 1
+    used = (one for one, number in enumerate(users) if number or sizes.roots[one])
+    total = sum(size[number] for number in used)
     left = [t for t in told if t.row.run not in gone]
     while total > sizes.limit:
-        needed = set().union(*(needs[t.row.run] for t in left))
+        needed = set[RunId]().union(*(t.needs for t in left))
         may = (t for t in left if stays.get(t.row.run, "reused") == "reused")
         free = next((t for t in may if t.row.run not in needed), None)
         if free is None:
             break
         left.remove(free)
-        for digest in sizes.names.closure(free.names) - sizes.roots:
-            users[digest] -= 1
-            total -= 0 if users[digest] else size[digest]
+        for number in sizes.of(free):
+            users[number] -= 1
+            total -= 0 if users[number] else size[number]
     kept = {t.row.run for t in left}
     return [t for t in told if t.row.run not in kept]
 
@@ -456,25 +450,6 @@ def _reason(told: Told, stays: Mapping[RunId, str], bounds: Bounds) -> str:
         return found
     young = bounds.keep_ms is not None and told.at >= bounds.now - bounds.keep_ms
     return "young" if young else "wanted"
-
-
-def _lost(rows: Sequence[Artifact], goes: Sequence[Told], gone: set[RunId]) -> Iterator[Lost]:
-    """Accepted artifacts under refs that nothing else is accepted under."""
-    work = {t.row.run: t.work for t in goes}
-    left = {
-        (row.project, row.line, row.step, row.config_ref)
-        for row in rows
-        if row.status == "accepted" and row.run not in gone
-    }
-    last: dict[tuple[str, str, str, str], Artifact] = {}
-    for row in rows:
-        key = (row.project, row.line, row.step, row.config_ref)
-        usable = row.status == "accepted" and row.source != "imported" and row.reusable
-        if usable and row.run in gone and key not in left:
-            last[key] = row
-    for row in last.values():
-        spent = work[row.run].get((row.step, row.attempt), 0)
-        yield Lost(row.step, row.run, row.digest, spent)
 
 
 # --- doing it ---------------------------------------------------------------------------------

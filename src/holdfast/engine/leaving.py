@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from holdfast.engine.collect import Names, digests_in
+from holdfast.engine.collect import digests_in
 from holdfast.engine.elsewhere import learned
 from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
+from holdfast.engine.naming import Names
 from holdfast.engine.needed import lacking
 from holdfast.model.digest import Digest
 from holdfast.model.event import Recorded

@@ -28,6 +28,7 @@ INSERT = (
 )
 
 _AT_ONCE = 500  # digests in one question
+_FORGOTTEN = 10_000  # contents removed at once
 _AT = (
     "SELECT kind, body FROM event JOIN journal ON event.place = journal.id * ? + ?"
     " WHERE journal.name = ?"
@@ -123,17 +124,20 @@ class Contents:
             yield Stored(name, size, at * 1000)
 
     def forget(self, digests: Iterable[Digest], before: int) -> None:
-        """Remove contents but those stored since; rows in one transaction, then files."""
-        given, second = list(digests), before // 1000
+        """Remove contents but those stored since: some thousands of rows in a transaction, then files."""
+        asked, second = iter(digests), before // 1000
+        while given := list(islice(asked, _FORGOTTEN)):  # others take their turn in between
+            self._forget(given, second)
+        self._files.forget_unfinished(second)
 
+    def _forget(self, digests: list[Digest], second: int) -> None:
         def work(cursor: Cursor) -> None:
             old = "DELETE FROM blob WHERE digest = ? AND at < ?"
-            cursor.executemany(old, [(raw(digest), second) for digest in given])
+            cursor.executemany(old, [(raw(digest), second) for digest in digests])
 
         self._database.write(work)
-        for digest in given:
+        for digest in digests:
             self._files.forget(digest, second)
-        self._files.forget_unfinished(second)
 
     def drop(self, cursor: Cursor, digests: Iterable[Digest]) -> None:
         """Remove the rows of contents inside a writing transaction."""

@@ -290,12 +290,23 @@ class RelationalStore:
         self, journals: Iterable[str], kinds: Collection[type[Event]], since: int = 0
     ) -> Iterator[tuple[str, Recorded]]:
         names = ", ".join("?" * len(kinds))
-        query = f"{rows.TOLD} AND kind IN ({names}) ORDER BY place"
+        query = f"{rows.TOLD} AND kind IN ({names}) ORDER BY place LIMIT {_EVENTS}"
+        wanted: tuple[Value, ...] = (since, *map(kind_of_class, kinds))
         for journal in journals:
-            found = self._database.rows(query, (journal, since, *map(kind_of_class, kinds)))
-            for number, at, kind, body in cast("list[tuple[int, int, str, str]]", found):
-                seq = number % rows.PLACE
+            for place, end in self._database.rows(_SPAN, (journal,)):
+                yield from self._told(journal, query, cast("int", place), (end, *wanted))
+
+    def _told(
+        self, journal: str, query: str, after: int, wanted: tuple[Value, ...]
+    ) -> Iterator[tuple[str, Recorded]]:
+        """One journal, page by page: a run may have a million such events."""
+        while page := self._database.rows(query, (after, *wanted)):
+            for place, at, kind, body in cast("list[tuple[int, int, str, str]]", page):
+                after = rows.beyond(after, place, "event")
+                seq = place % rows.PLACE
                 yield journal, Recorded(seq, at, _decoded(journal, seq, kind, body))
+            if len(page) < _EVENTS:
+                return
 
     def raw(self, journal: str) -> Iterator[Raw]:
         seq, place = 0, self._journal_number(journal) * rows.PLACE
@@ -517,6 +528,7 @@ class RelationalStore:
 
 
 _READ = "SELECT * FROM event WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
+_SPAN = f"SELECT id * {rows.PLACE}, id * {rows.PLACE} + last FROM journal WHERE name = ?"
 _RUNS = (
     "SELECT run.id, project, name, number, fence, imported FROM run"
     " JOIN line ON line.id = run.line WHERE (CAST(? AS TEXT) IS NULL OR name = ?) AND imported <= ?"

@@ -40,10 +40,7 @@ LEAVE = (
     " AND config_ref = ? AND digest = ? AND maker = ? AND attempt = ? AND at = ?"
 )
 PLACE = 1 << 40  # event.place = journal * PLACE + seq
-_WITHIN = f"place > journal.id * {PLACE} AND place <= journal.id * {PLACE} + last"
-TOLD = (
-    f"SELECT place, at, kind, body FROM journal JOIN event ON {_WITHIN} WHERE name = ? AND at >= ?"
-)
+TOLD = "SELECT place, at, kind, body FROM event WHERE place > ? AND place <= ? AND at >= ?"
 _PAGE = 500
 _LENGTHS = [64] * 4
 _FORMS = frozenset({"bytes", "program", "tree"})
