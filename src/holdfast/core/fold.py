@@ -33,6 +33,7 @@ from holdfast.core.moves import (
     stay,
 )
 from holdfast.core.state import Plans, State, empty_state, no_plans
+from holdfast.core.waves import Graph
 from holdfast.errors import BugError
 from holdfast.model.event import (
     AnswersKept,
@@ -78,9 +79,14 @@ from holdfast.model.event import (
 from holdfast.model.plan import Plan, StepId
 
 
-def fold(plan: Plan, events: Iterable[Recorded], plans: Plans = no_plans) -> State:
-    """The definition: a run's state from nothing. `plans` finds the plans of a run that grew."""
-    state = empty_state(plan, plans=plans)
+def fold(
+    plan: Plan, events: Iterable[Recorded], plans: Plans = no_plans, graph: Graph | None = None
+) -> State:
+    """The definition: a run's state from nothing. `plans` finds the plans of a run that grew.
+
+    The order of the plan is worked out if nobody knows its `graph`.
+    """
+    state = empty_state(plan, graph, plans)
     for recorded in events:
         apply(state, recorded)
     return state

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from typing import NamedTuple
 
 from holdfast.core.fold import fold
 from holdfast.core.state import State
+from holdfast.core.waves import Graph
 from holdfast.errors import IntegrityError
-from holdfast.model.digest import Digest
+from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import PlanExtended, RunEnded, RunStarted
 from holdfast.model.plan import Plan, RunId, plan_from_bytes
 from holdfast.ports import Facts, RunRow, Store
@@ -23,10 +26,12 @@ def read_state(store: Facts, run: RunId) -> State | None:
     if not isinstance(first, RunStarted):
         raise IntegrityError(f"the journal of run '{run}' does not begin with its start")
     later = [r.event.plan for r in events if isinstance(r.event, PlanExtended)]
+    plan = read_plan(store, first.plan)
+    graph = next((known.graph for known in _lately if known.plan is plan), None)
     if not later:
-        return fold(read_plan(store, first.plan), events, partial(read_plan, store))
+        return fold(plan, events, partial(read_plan, store), graph)
     whole = read_plan(store, later[-1])  # it has all steps of those before it
-    state = fold(read_plan(store, first.plan), events, lambda _: whole)
+    state = fold(plan, events, lambda _: whole, graph)
     state.plans = partial(read_plan, store)
     return state
 
@@ -87,11 +92,35 @@ def beside(store: Store, state: State) -> Iterator[State]:
 def read_plan(store: Facts, digest: Digest) -> Plan:
     """A plan by its digest. Runs of a line mostly share one, which is parsed once."""
     content = store.get(digest)
-    found = next((plan for name, plan in _lately if name == digest), None)
+    found = next((known.plan for known in _lately if known.digest == digest), None)
     if found is None:
         found = plan_from_bytes(content)
-        _lately[:] = [(digest, found), *_lately[:1]]
+        _remember(_Known(digest, found))
     return found
 
 
-_lately: list[tuple[Digest, Plan]] = []
+@contextmanager
+def knowing(content: bytes, plan: Plan, graph: Graph) -> Iterator[None]:
+    """While runs are read that are mostly of this plan: neither it nor its order is worked out again.
+
+    No longer, as whoever gave the plan may change what is in it.
+    """
+    known = _Known(digest_bytes(content), plan, graph)
+    _remember(known)
+    try:
+        yield
+    finally:
+        _lately[:] = [one for one in _lately if one is not known]
+
+
+class _Known(NamedTuple):
+    digest: Digest
+    plan: Plan
+    graph: Graph | None = None
+
+
+def _remember(known: _Known) -> None:
+    _lately[:] = [known, *_lately[:1]]
+
+
+_lately: list[_Known] = []

@@ -60,7 +60,13 @@ class Looker:
     """Looks at the steps of one run and says how an attempt at them would begin."""
 
     def __init__(
-        self, world: World, state: State, survey: Survey, outputs: Outputs, bench: Bench
+        self,
+        world: World,
+        state: State,
+        survey: Survey,
+        outputs: Outputs,
+        bench: Bench,
+        left: State | None = None,
     ) -> None:
         self._world = world
         self._state = state
@@ -71,6 +77,8 @@ class Looker:
         self._keeper = Keeper(world.root, world.store, survey.said, world.hidden)
         self._told: set[tuple[str, Digest]] = set()
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
+        if left is not None:
+            self._prober.recall(left)
         self.deeds = Deeds(world.store, world.owner.engine, state, self._prober)
 
     def refresh(self) -> None:

@@ -69,7 +69,8 @@ BREATH = 0.005  # seconds
 class Engine:
     """Drives one run to its end, or to where it has to rest.
 
-    `heard` is how far the line's journal says nothing about this run that it did not answer.
+    `heard` is how far the line's journal says nothing about this run that it did not answer, `left` the run
+    before it if its state is known.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Engine:
         hold: Hold,
         survey: Survey,
         heard: int | None = None,
+        left: State | None = None,
     ) -> None:
         self.state = state
         self._world = world
@@ -90,7 +92,7 @@ class Engine:
         self._scribe = Scribe(world, state, fence, hold, outputs)
         self._append = self._scribe.append
         self._bench = Bench(world, state, survey, outputs)
-        self._looker = Looker(world, state, survey, outputs, self._bench)
+        self._looker = Looker(world, state, survey, outputs, self._bench, left)
         if hold.sharing:
             self._looker.not_alone()
         self._conflicts = Conflicts(world, state, outputs, self._scribe.content)

@@ -111,9 +111,9 @@ def events_of(world: World, run: RunId) -> Iterable[Event]:
     return (recorded.event for recorded in world.store.read(f"run:{run}"))
 
 
-def end_run(world: World, run: RunId) -> None:
-    """End a run that nobody drives any more."""
-    _settle(world, run, RunEnded("superseded"))
+def end_run(world: World, run: RunId) -> State:
+    """End a run that nobody drives any more, and say how it stands then."""
+    return _settle(world, run, RunEnded("superseded"))
 
 
 def leave_run(world: World, run: RunId) -> None:
@@ -121,21 +121,22 @@ def leave_run(world: World, run: RunId) -> None:
     _settle(world, run)
 
 
-def _settle(world: World, run: RunId, *more: RunEvent) -> None:
-    batch, placed = closing(world, run, *more)
+def _settle(world: World, run: RunId, *more: RunEvent) -> State:
+    batch, placed, state = closing(world, run, *more)
     if batch.appends:
         world.store.commit(batch)
         placed()
+    return state
 
 
-def closing(world: World, run: RunId, *more: RunEvent) -> tuple[Batch, Callable[[], None]]:
+def closing(world: World, run: RunId, *more: RunEvent) -> tuple[Batch, Callable[[], None], State]:
     """What is to be recorded of a run that a dead engine left, and `more`; empty if it ended.
 
-    What comes back with it is called once that is committed.
+    What comes back with it is called once that is committed; then the run stands as the state says.
     """
     fence, state = take_over(world, run, unless_driven=True)
     if state.ended:
-        return Batch([]), lambda: None
+        return Batch([]), lambda: None, state
     survey = Survey(world.root, world.store, world.executor, state.plan, world.ignores)
     results = lost(world, state, survey)
     facts: list[tuple[int, Event]] = []
@@ -165,7 +166,7 @@ def closing(world: World, run: RunId, *more: RunEvent) -> tuple[Batch, Callable[
             for key in result.applied:
                 outputs.placed(key)
 
-    return batch, placed
+    return batch, placed, state
 
 
 def at_work(world: World, state: State, step_id: StepId) -> bool:

@@ -478,6 +478,10 @@ class Prober:
                 apply(found, recorded)
         return found
 
+    def recall(self, left: State) -> None:
+        """An earlier run that was folded already."""
+        self._past[left.run] = left
+
     def past(self, run: RunId) -> State | None:
         """An earlier run, folded once; None if its journal is gone."""
         if run not in self._past:

@@ -14,7 +14,7 @@ from holdfast.core.waves import graph_of
 from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
 from holdfast.engine.inheritance import left_answers
-from holdfast.engine.journals import has_ended, runs_of
+from holdfast.engine.journals import has_ended, knowing, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.losses import closing, end_run, events_of, lost, take_over
@@ -72,7 +72,8 @@ def start_run(
             return hold, _continue(world, hold, known)
         answers = _answers(world, plan, line, taken_by)
         doubted = next((one.run for one in answers if not has_ended(world.store, one.run)), None)
-        previous = supersede(world, plan.project, line, but=doubted)
+        with knowing(content, plan, graph):
+            previous, left = supersede(world, plan.project, line, but=doubted)
         run = RunId(f"r-{world.new_id()}")
         hold.announce(run)  # before the run exists: nobody may end it
         begun, fence = _open(world, plan, content, line, options, run, key, previous, answers)
@@ -83,7 +84,7 @@ def start_run(
         for recorded in begun:
             apply(fresh, recorded)
         world.on_events(begun)
-        return hold, Engine(world, fresh, fence, hold, survey, hold.entered_at)
+        return hold, Engine(world, fresh, fence, hold, survey, hold.entered_at, left)
     except BaseException:
         hold.release()
         raise
@@ -176,7 +177,7 @@ def _open(
             continue
         key = key or key_of(world.store, plan.project, line, answer.run)
         decided = ReplanDecided(answer.triggers, answer.choice, answer.by, digest)
-        before, placed = closing(world, answer.run, decided, RunEnded("superseded"))
+        before, placed, _ = closing(world, answer.run, decided, RunEnded("superseded"))
     reason = PREPARED if any(one.choice == PREPARED for one in answers) else ""
     while True:
         at, last = world.clock(), world.store.last(journal)
@@ -271,33 +272,42 @@ def _failed(world: World, state: State) -> list[StepId]:
     return [s for s in failed if not is_left_rejected(world.store, state, s)]
 
 
-def supersede(world: World, project: str, line: str, but: RunId | None = None) -> RunId | None:
-    """End earlier runs of the line that nobody drives any more, `but` one; gives the latest run."""
-    latest = None
+def supersede(
+    world: World, project: str, line: str, but: RunId | None = None
+) -> tuple[RunId | None, State | None]:
+    """End earlier runs of the line that nobody drives any more, `but` one.
+
+    Gives the latest run, and how it stands if it was ended here: that was read, and may be asked for.
+    """
+    latest, left = None, None
     for row in runs_of(world.store, project, line):
-        if row.run == but or _close(world, project, line, row.run):
-            latest = row.run
-    return latest
+        is_there, ended = (True, None) if row.run == but else _close(world, project, line, row.run)
+        if is_there:
+            latest, left = row.run, ended
+    return latest, left
 
 
-def _close(world: World, project: str, line: str, run: RunId) -> bool:
-    """End a run if nobody drives it; False if another engine ended it meanwhile and it was collected."""
-    store = world.store
+def _close(world: World, project: str, line: str, run: RunId) -> tuple[bool, State | None]:
+    """End a run if nobody drives it, and give its state if it was ended here.
+
+    It is not there any more if another engine ended it meanwhile and it was collected.
+    """
+    store, ended = world.store, None
     while not has_ended(store, run):
         holders = store.holders(project, line)
         if run in {holder.run for holder in holders}:
-            return True
+            return True, None
         try:
-            end_run(world, run)
+            ended = end_run(world, run)
         except FencedError:  # another engine that joins does the same: look again
             if world.owner.engine not in {holder.owner.engine for holder in holders}:
                 raise  # this one was taken for dead meanwhile
         except IntegrityError:
             if store.last(f"run:{run}"):
                 raise
-            return False
+            return False, None
     _tidy(world, run)
-    return True
+    return True, ended
 
 
 def _tidy(world: World, run: RunId) -> None:
