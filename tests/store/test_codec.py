@@ -163,6 +163,24 @@ def test_the_text_of_an_event_never_changes(event: Event, kind: str, body: str) 
     assert decode(kind, body) == event
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.text(max_size=3), st.sampled_from(["a" * 64, 'a"', "\\", "\x1f", "\x7f", "é"])
+        ),
+        min_size=9,
+        max_size=12,
+    )
+)
+def test_many_named_tuples_are_written_as_json_writes_them(pairs: list[tuple[str, str]]) -> None:
+    digest = Digest("c" * 64)
+    for rows in (pairs, [(name.strip("\x00"), digest) for name, _ in pairs], [("s", digest)] * 9):
+        items = tuple(Reused(StepId(name), Digest(ref), digest) for name, ref in rows)
+        body = json.dumps({"items": items}, separators=(",", ":"))
+        assert encode(StepsReused(items)) == ("steps_reused", body)
+        assert decode("steps_reused", body) == StepsReused(items)
+
+
 def test_a_kind_of_the_future_is_refused_by_name() -> None:
     with pytest.raises(IntegrityError, match="no event 'step_dreamt'") as caught:
         decode("step_dreamt", "{}")

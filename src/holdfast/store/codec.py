@@ -167,10 +167,23 @@ def _text(value: object) -> str:
         return _WORDS[value]
     if isinstance(value, tuple):
         if len(value) > _MANY and isinstance(value[0], tuple):  # named tuples of plain values
-            return _to_text(value)
+            return _rows(value)
         return f"[{','.join([_text(item) for item in value])}]"
     if is_dataclass(value):
         return _shape(type(value)).spell(value)
+    return _to_text(value)
+
+
+def _rows(value: tuple[tuple[str, ...], ...]) -> str:
+    """Named tuples as `_to_text` writes them, in half the time if all is text that needs no escape."""
+    try:
+        text = f"""[["{'"],["'.join(map('","'.join, value))}"]]"""
+    except TypeError:
+        return _to_text(value)
+    alike = {*map(type, value)} == {type(value[0])}
+    plain = text.isascii() and not text.encode().translate(None, _UNESCAPED)
+    if alike and plain and text.count('"') == 2 * sum(map(len, value)):
+        return text
     return _to_text(value)
 
 
@@ -179,6 +192,7 @@ _kinds: dict[str, type[Event]] = {_kind(noun): noun for noun in CLASSES}
 KINDS = tuple(_kinds)
 _WORDS: dict[object, str] = {None: "null", True: "true", False: "false"}
 _MANY = 8
+_UNESCAPED = bytes(range(0x20, 0x80)).replace(b"\\", b"")  # quotes are counted
 _to_text = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _from_text = json.JSONDecoder().raw_decode
 
