@@ -203,3 +203,38 @@ def _scratch(project: Project) -> dict[str, str]:
             if path.is_file():
                 found[str(path)] = path.read_text(errors="replace")
     return found
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_yes_to_a_held_effect_is_told_wherever_it_waits(project: Project, *, gone: bool) -> None:
+    held = _held_for_its_receipt(project) if gone else _held_in_the_middle(project)
+    project.ok("approve", "pay", "--yes")
+    for words in (("status",), ("why", "pay", "--wait")):
+        said = project.ok(*words).out
+        assert "approved: it goes on with holdfast resume" in said
+        assert "next: holdfast resume" in said
+    refused = project.refused(2, "run")
+    assert "'pay' was approved in it" in refused
+    assert f"holdfast resume {held.id[:10]}" in refused
+    again = project.run("--yes")
+    assert f"the yes to 'pay' was for {held.id[:10]} alone" in again.err
+    assert "approved" not in project.ok("status", held.id).out, "it goes on no more"
+    assert project.ran() == []
+    project.ok("approve", "pay", "--yes")
+    assert project.resume("--yes").states == {"pay": "done"}
+    assert project.ran() == ["pay"]
+
+
+def _held_for_its_receipt(project: Project) -> Run:
+    pays(project)
+    project.run("--yes")
+    purge(project, "one")
+    return is_held(project)
+
+
+def _held_in_the_middle(project: Project) -> Run:
+    project.plan({"pay": {"shell": project.sh(project.gate("go")), **EXTERNAL}})
+    kill(project.begun_by("run", "--yes", step="pay"))
+    project.open("go")
+    project.ran()
+    return project.resume("--yes")

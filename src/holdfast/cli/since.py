@@ -7,7 +7,9 @@ from holdfast.cli.ask import who
 from holdfast.cli.gates import ASKED
 from holdfast.core.state import State
 from holdfast.engine.decisions import Decisions
+from holdfast.engine.opened import asked_about
 from holdfast.engine.overtaken import Since, since
+from holdfast.engine.questions import HELD
 from holdfast.model.event import Reason
 from holdfast.model.plan import StepId
 from holdfast.ports import Store
@@ -43,6 +45,17 @@ class Waits:
         if "rejected" in stands:
             return "rejected"
         return "approved" if stands == {"approved"} and len(asked) == len(reason.because) else ""
+
+    def said_of(self, state: State, step_id: StepId) -> str:
+        """What was said to a step that waits, also whether it may be tried again if it is held."""
+        reason = state.steps[step_id].reason
+        if reason is None or reason.code not in HELD:
+            return self.stand(reason)
+        self._decisions.refresh()
+        subject = asked_about(self._store, state, step_id).subject
+        asked = self._decisions.book.by_subject.get(subject, [])[-1:]
+        stands = {str(approval.stand(wire.now_ms())) for approval in asked}
+        return next(iter(stands & {"approved", "rejected"}), "")
 
 
 def since_words(found: Since | None) -> str:
@@ -80,12 +93,12 @@ def waiting_since(store: Store, state: State) -> dict[StepId, str]:
 def answered_in(store: Store, state: State) -> dict[StepId, str]:
     """The steps of a run that wait although somebody has decided: approved or rejected.
 
-    They go on when an engine drives the run again.
+    They go on when an engine drives the run again; in one that ended, never.
     """
-    if not state.counts["waiting"]:
+    if not state.counts["waiting"] or state.ended:
         return {}
     waits = Waits(store, state.project, state.line)
     found = {
-        s: waits.stand(here.reason) for s, here in state.steps.items() if here.phase == "waiting"
+        s: waits.said_of(state, s) for s, here in state.steps.items() if here.phase == "waiting"
     }
     return {step_id: said for step_id, said in found.items() if said}

@@ -13,6 +13,8 @@ from holdfast.cli.people import is_held
 from holdfast.cli.place import Place, find_run, known_step
 from holdfast.cli.say import named, seconds, short
 from holdfast.cli.show import load_state
+from holdfast.cli.since import answered_in
+from holdfast.cli.status import answered_words
 from holdfast.cli.whytext import Told
 from holdfast.core.causes import causes
 from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED
@@ -70,6 +72,7 @@ def _told(store: Store, state: State, step_id: StepId, own: Own) -> Told:
     here, now = state.steps[step_id], wire.now_ms()
     driven = state.status == "running" and wire.is_driven(store, state)
     rows: Rows = []
+    answered = ""
     reason = here.reason
     if here.phase == "pending":
         head, reason = _pending(state, step_id, now, rows, driven=driven)
@@ -82,6 +85,8 @@ def _told(store: Store, state: State, step_id: StepId, own: Own) -> Told:
         head = f"{step_id} waits in {short(state.run)}: {words}."
         rows += _held(store, state, step_id, reason)
         rows += _asked(store, state, step_id)
+        answered = answered_in(store, state).get(step_id, "")
+        rows += [("answered", answered_words(answered))] if answered else []
     else:
         words = _state_words(state, step_id, now)
         head = f"{step_id} does not wait in {short(state.run)}: it is {words}."
@@ -96,7 +101,7 @@ def _told(store: Store, state: State, step_id: StepId, own: Own) -> Told:
         run=state.run,
         causes=causes(state.graph, step_id, reasons) if stuck else (),
         rows=tuple(rows),
-        next=tuple(_next(state, step_id, reason, own, driven=driven)),
+        next=tuple(_next(state, step_id, None if answered else reason, own, driven=driven)),
     )
 
 
@@ -257,8 +262,11 @@ def _said(store: Store, digest: Digest | None) -> list[str]:
 def _next(
     state: State, step_id: StepId, reason: Reason | None, own: Own, *, driven: bool
 ) -> Iterator[str]:
+    """What can be done; a step that waits for no `reason` any more was answered."""
     phase = state.steps[step_id].phase
-    if phase == "waiting" and reason is not None and reason.code in ASKED:
+    if phase == "waiting" and reason is None:
+        yield "holdfast resume"
+    elif phase == "waiting" and reason is not None and reason.code in ASKED:
         yield from commands(state.plan.steps[step_id], reason)
         yield f"holdfast reject {named(step_id)} --because '…'"
     elif phase == "waiting" or reason == Reason(UNCONFIRMED):
