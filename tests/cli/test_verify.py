@@ -672,6 +672,13 @@ def test_a_start_over_that_was_cut_short_is_gone_on_with(project: Project) -> No
     assert project.run("--yes").states == {"send": "done", "waits": "done"}
 
 
+@pytest.mark.req("D07")
+def test_a_start_over_takes_the_log_of_a_killed_engine_along(project: Project) -> None:
+    killed_after_effect(project)
+    project.ok("repair", "--start-over", "--yes")
+    assert project.run("--yes").states == {"send": "done", "waits": "done"}
+
+
 @pytest.mark.req("I5")
 def test_a_run_that_began_before_says_which_command_makes_again_what_it_needs(
     project: Project,

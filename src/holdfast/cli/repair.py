@@ -262,8 +262,7 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
         raise UsageError(
             "a store that others share is not moved aside", hint="restore the server's own back-up"
         )
-    files = [name for name in _DATABASE if os.path.exists(os.path.join(where.location, name))]
-    if not files and not was_used(where.location):
+    if not _files(where.location) and not was_used(where.location):
         raise UsageError(f"there is no store at '{where.location}'")
     with suppress(IntegrityError):  # what cannot be read says nothing of who writes it
         opened = where.open(readonly=True)
@@ -275,6 +274,7 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
         confirm(
             "all history of this store is left behind, and every step runs again. go on?", yes=yes
         )
+    files = _files(where.location)  # to look may have moved the log into the database
     target = _free(os.path.join(where.location, ASIDE))
     if not dry:
         os.makedirs(target, mode=0o700)
@@ -287,6 +287,11 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
         out(f"the database {'would be ' if dry else ''}moved to {target}")
         out_next("holdfast run")
     return 0
+
+
+def _files(location: str) -> list[str]:
+    """What there is of a database and of what tells that there was one."""
+    return [name for name in _DATABASE if os.path.exists(os.path.join(location, name))]
 
 
 def _refuse_engines(store: Store, *, dry: bool = False) -> None:
