@@ -679,6 +679,34 @@ def test_a_start_over_takes_the_log_of_a_killed_engine_along(project: Project) -
     assert project.run("--yes").states == {"send": "done", "waits": "done"}
 
 
+def directory(place: Path) -> None:
+    place.unlink(missing_ok=True)
+    place.mkdir()
+
+
+@pytest.mark.parametrize("name", ["state.db", "state.db-wal", "state.db-shm"])
+def test_a_directory_in_place_of_a_file_of_the_database_is_named_by_every_command(
+    project: Project, name: str
+) -> None:
+    project.plan({"one": {"shell": project.sh()}})
+    project.run()
+    directory(project.store / name)
+    for words in (("verify",), ("status",), ("plan",), ("run",), ("repair",)):
+        assert f"{name}' is no file" in project.refused(9, *words), words
+    assert f"{name}' is no file" in project.call("doctor").out
+
+
+def test_an_index_of_the_log_that_is_no_file_is_made_again_when_it_is_gone(
+    project: Project,
+) -> None:
+    killed_after_effect(project)
+    index = project.store / "state.db-shm"
+    directory(index)
+    assert f"hint: rm -r {index}" in project.refused(9, "run", "--yes")
+    index.rmdir()
+    assert project.run("--yes").states == {"send": "reused", "waits": "done"}
+
+
 @pytest.mark.req("I5")
 def test_a_run_that_began_before_says_which_command_makes_again_what_it_needs(
     project: Project,

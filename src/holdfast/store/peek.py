@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+from holdfast.errors import IntegrityError
 
 _lock = threading.Lock()
 # Process-wide, as the locks are: how often each database is open here, and descriptors that stay.
@@ -21,6 +25,7 @@ _kept: dict[str, list[int]] = {}
 _LINE_LOCK = re.compile(r"[0-9a-f]{64}\.lock")  # a digest names the line
 _SHARD = re.compile("[0-9a-f]{2}")
 _CONTENT = re.compile("[0-9a-f]{64}")
+_LEAVE = "put the file back, or leave the store behind: holdfast repair --start-over"
 ASIDE = "quarantine"  # where databases of a store are that were moved aside
 
 
@@ -65,6 +70,32 @@ def _names(*folder: str) -> list[str]:
         return os.listdir(os.path.join(*folder))
     except OSError:
         return []
+
+
+def check_files(path: str) -> None:
+    """IntegrityError if a file of a database is a directory, a link that leads nowhere, or the like.
+
+    SQLite follows a link to the database, and none to its log.
+    """
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise _no_file(path, _LEAVE)
+    log, index = f"{path}-wal", f"{path}-shm"
+    if _is_other(log):
+        raise _no_file(log, _LEAVE)
+    if _is_other(index):
+        raise _no_file(index, f"rm -r {shlex.quote(index)}")
+
+
+def _is_other(path: str) -> bool:
+    """Whether something is there that is no file."""
+    try:
+        return not stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _no_file(path: str, hint: str) -> IntegrityError:
+    return IntegrityError(f"'{path}' is no file", hint=hint)
 
 
 @contextmanager

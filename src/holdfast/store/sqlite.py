@@ -22,7 +22,7 @@ from holdfast.store.blobs import BlobFiles, Write, make_tree, sync_directory, wr
 from holdfast.store.database import BUSY_MS, Database, check_log_has_database, emptied
 from holdfast.store.gate import check_file_system, check_sqlite, file_system
 from holdfast.store.host import only_one
-from holdfast.store.peek import was_used
+from holdfast.store.peek import check_files, was_used
 from holdfast.store.relational import RelationalStore
 
 _FILE = "state.db"
@@ -77,6 +77,7 @@ def _opened(
     IntegrityError if there was one: a new one would know nothing of what its runs did.
     """
     path = os.path.join(directory, _FILE)
+    check_files(path)
     check_log_has_database(path)
     if not os.path.isfile(path):
         raise _absent(path)

@@ -113,20 +113,21 @@ def open_store(
 def has_store(location: str) -> bool:
     """Whether a store was made here. Most tell it by the first page of their file, without opening it.
 
-    IntegrityError if nothing is left of it but a log that cannot be read, or locks of its lines.
+    IntegrityError if nothing is left of it but what tells that there was one, or if its file is none.
     """
     if is_shared(location):  # if there is none, whoever opens it says so
         return True
-    from holdfast.store.peek import peeking, was_used
+    from holdfast.store.peek import check_files, peeking, was_used
 
     path, head = os.path.join(location, "state.db"), b""
+    check_files(path)
     try:
         with peeking(path) as file:
             head = os.pread(file, _VERSION_AT + 4, 0)
     except FileNotFoundError:
         if not os.path.exists(f"{path}-wal") and not was_used(location):
             return False
-    except (NotADirectoryError, IsADirectoryError):
+    except NotADirectoryError:
         return False
     except OSError as error:
         raise StoreError(f"'{location}' cannot be read: {error.strerror}") from error
