@@ -696,6 +696,30 @@ def test_a_directory_in_place_of_a_file_of_the_database_is_named_by_every_comman
     assert f"{name}' is no file" in project.call("doctor").out
 
 
+def dangling(place: Path) -> None:
+    place.unlink(missing_ok=True)
+    place.symlink_to("nowhere")
+
+
+@pytest.mark.req("D07")
+@pytest.mark.parametrize("become", [directory, dangling])
+@pytest.mark.parametrize("name", ["state.db", "state.db-wal", "state.db-shm"])
+def test_a_file_of_the_database_that_is_none_is_moved_aside_to_start_over(
+    project: Project, name: str, become: Callable[[Path], None]
+) -> None:
+    project.plan({"send": {"shell": project.sh(), "effects": "external"}})
+    project.run("--yes")
+    become(project.store / name)
+    project.ran()
+    for words in (("verify",), ("status",), ("plan",), ("run", "--yes"), ("repair",)):
+        assert f"{name}' is no file" in project.refused(9, *words), words
+    assert f"{name}' is no file" in project.call("doctor").out
+    assert project.ran() == []
+    project.ok("repair", "--start-over", "--yes")
+    assert project.run("--yes").states == {"send": "done"}
+    project.ok("verify")
+
+
 def test_an_index_of_the_log_that_is_no_file_is_made_again_when_it_is_gone(
     project: Project,
 ) -> None:

@@ -291,7 +291,7 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
 
 def _files(location: str) -> list[str]:
     """What there is of a database and of what tells that there was one."""
-    return [name for name in _DATABASE if os.path.exists(os.path.join(location, name))]
+    return [name for name in _DATABASE if os.path.lexists(os.path.join(location, name))]
 
 
 def _refuse_engines(store: Store, *, dry: bool = False) -> None:
