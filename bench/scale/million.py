@@ -1,7 +1,8 @@
 """A plan of very many steps, made from Python or by `for_each`: CPU and memory of each phase, as JSON.
 
 `python -m bench.scale.million HOW STEPS FOLDER`: HOW is `python` (each step is added by hand), `file` (the
-`for_each` of a plan file has the list) or `found` (a step finds it). Steps are functions of this process.
+`for_each` of a plan file has the list), `other` (the same with another function, so that all is made anew) or
+`found` (a step finds it). Steps are functions of this process.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ def work(number: int) -> str:
     return f"{number * 7919 % 1_000_003}\n"
 
 
+def again(number: int) -> str:
+    return f"{number * 7907 % 1_000_003}\n"
+
+
 @contextmanager
 def phase(found: dict[str, object], name: str) -> Iterator[None]:
     wall, cpu = time.perf_counter(), time.process_time()
@@ -56,10 +61,12 @@ def made(how: str, steps: int, folder: Path) -> holdfast.Plan:
             plan.step(f"s{number}", work, values={"number": number}, inline=True)
         return plan
     file = folder / "plan.yaml"
-    if how == "file":
-        file.write_text(PLAN, encoding="utf-8")
+    if how in {"file", "other"}:
+        function = work if how == "file" else again
+        text = PLAN if how == "file" else PLAN.replace(":work", ":again")
+        file.write_text(text, encoding="utf-8")
         plan = holdfast.load(str(file), params={"numbers": list(range(steps))})
-        plan.functions = {name: work for name in plan.steps if "[" in name}
+        plan.functions = {name: function for name in plan.steps if "[" in name}
         return plan
     file.write_text(FOUND, encoding="utf-8")
     plan = holdfast.load(str(file))
