@@ -238,3 +238,17 @@ def _held_in_the_middle(project: Project) -> Run:
     project.open("go")
     project.ran()
     return project.resume("--yes")
+
+
+@pytest.mark.req("I17")
+def test_all_steps_by_force_is_no_wish_to_repeat_what_was_done(project: Project) -> None:
+    pays(project, "one")
+    project.run("--yes")
+    purge(project, "one")
+    is_held(project)
+    seen = project.ok("plan", "--force", "--json").json["steps"]["pay"]
+    assert (seen["decision"], seen["reason"]["code"]) == ("wait", "receipt_gone")
+    forced = project.run("--force", "--yes")
+    assert (forced.code, forced.states["pay"], project.ran()) == (3, "waiting", [])
+    assert project.run("--force-node", "pay", "--yes").states == {"pay": "done"}
+    assert project.ran() == ["pay"]

@@ -23,7 +23,7 @@ from holdfast.model.event import (
     RunEnded,
     RunStarted,
 )
-from holdfast.model.line import RunOpened
+from holdfast.model.line import ContentPurged, RunOpened
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_bytes
 from holdfast.ports import Append, Batch
 from holdfast.store.memory import MemoryStore
@@ -122,3 +122,17 @@ def test_a_rebuild_reads_when_nobody_can_write(tmp_path: Path) -> None:
 
         mine.replace_artifacts(rows)
         assert audit(mine).problems == ()
+
+
+@pytest.mark.parametrize("later, told", [(999, False), (1000, True)])
+def test_a_content_stored_again_in_the_second_of_its_purge_is_no_finding(
+    tmp_path: Path, *, later: int, told: bool
+) -> None:
+    """Contents know their age in seconds: of one that lay there a second before, it is sure."""
+    with SqliteStore.open(str(tmp_path), create=True) as store:
+        digest = store.put(b"one")
+        (stored,) = (item for item in store.stored() if item.digest == digest)
+        purged = ContentPurged((digest,), "ann", None)
+        store.commit(Batch([Append("line:main", 0, [(stored.at + later, purged)])]))
+        found = [problem for problem in audit(store).problems if "still there" in problem]
+        assert bool(found) is told

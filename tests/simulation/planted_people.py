@@ -108,7 +108,7 @@ def effects_repeated(patch: Patch) -> None:
         return None if reason is not None and reason.code == "effect_unconfirmed" else reason
 
     patch.setattr(decide, "_give_up", give_up)
-    patch.setattr(look.Looker, "is_held", lambda *_: False)
+    patch.setattr(look.Looker, "held_for", lambda *_: None)
 
 
 def old_runs_that_stand(patch: Patch) -> None:

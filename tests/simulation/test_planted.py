@@ -25,7 +25,7 @@ QUICK = (
     *(claims_given_up_too_early, claims_granted_twice, nothing_swept),
     *(a_limit_unheeded, once_is_always),
 )
-FEW, MANY = 60, 1000
+FEW, MANY = 120, 1000
 
 
 def first_found(seeds: range) -> int | None:

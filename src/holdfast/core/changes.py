@@ -99,8 +99,10 @@ def choose(
     if not selected:
         unforced = choose(step, probe, asking_for_nothing(options), now=now)
         return unforced if unforced.action == "reuse" else Choice("skip", Reason("not_selected"))
+    lost = step.done_once and probe.lost is not None
     if anew or options.force or step.id in options.force_steps:
-        return Choice("run", tried or Reason("forced"))
+        named = anew or step.id in options.force_steps  # all steps is not a wish to repeat this one
+        return Choice("run", tried or Reason("forced"), repeats=lost and not named)
     if step.id in options.resample:
         return Choice("run", tried or Reason("resampled"))
     if probe.unsure:
@@ -120,7 +122,7 @@ def choose(
         return expired or Choice("reuse", Reason("unchanged_content"), probe.same_content)
     if step.reuse != "strict" and (kept := _only_guard(probe)) and kept.digest not in refused:
         return Choice("reguard", tried or Reason("guard_changed"), kept)
-    if step.done_once and probe.lost is not None:
+    if lost and probe.lost is not None:
         missing = Choice("run", tried or Reason("output_missing"), repeats=True)
         return _expired(step, probe.lost, now) or missing
     return Choice("run", tried or _why_run(probe))

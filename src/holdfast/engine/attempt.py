@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from shlex import quote
 
 from holdfast.core.decide import Ending
 from holdfast.core.moves import LOST
@@ -212,9 +213,10 @@ class Bench:
             words = f"the artifact of '{step_id}' cannot be used: {error.message}"
             step = self._state.plan.steps[step_id]
             if step.done_once or step.changes_copy:  # no run makes it again, so the others go on
-                given = f"holdfast amend {step_id} FILE gives it"
-                made = f"holdfast run --force-node {step_id} makes it again"
-                words = f"{words}\nhint: {given}, {made}"
+                name = quote(step_id)
+                given = f"holdfast amend {name} FILE, then holdfast run"
+                made = f"holdfast run --force-node {name} makes it again"
+                words = f"{words}\nhint: {given}; {made}"
                 raise AttemptError(words, reason="command_failed") from error
             raise IntegrityError(words, hint="holdfast run", where=Where(step=step_id)) from error
         self.contents.recent.read(digest, content)

@@ -31,6 +31,7 @@ from holdfast.ports import Facts, Holder, RunRow, Store
 
 CORRUPT, UNTRUSTED, UNREADABLE, STUCK = 1, 2, 4, 8
 _LOOKS = 3
+_SECOND = 1000  # milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,8 @@ def _lost(store: Store) -> Iterator[tuple[Digest, str]]:
                 yield digest, told
         purged = purged_in(store)
         for item in store.stored():
-            if item.at < purged.get(item.digest, 0) and item.digest not in wanted:
+            at = purged.get(item.digest, 0) // _SECOND * _SECOND  # contents know no less
+            if item.at < at and item.digest not in wanted:
                 told = f"content '{item.digest}' was purged and is still there"
                 yield item.digest, f"{told}: holdfast purge {item.digest[:12]} --because …"
 

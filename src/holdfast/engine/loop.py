@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from shlex import quote
 
 from holdfast.core.decide import leave_out, set_aside, settle
 from holdfast.core.effects import RECEIPT_GONE
@@ -580,7 +581,8 @@ class Engine:
 
 
 def _gone(step_id: StepId) -> str:
+    name = quote(step_id)  # of an item it has brackets
     return (
         f"{step_id}: what it gave is gone, and doing it again would repeat its effect;"
-        f" holdfast amend {step_id} FILE says what it gave, holdfast retry {step_id} does it again"
+        f" holdfast amend {name} FILE says what it gave, holdfast retry {name} does it again"
     )
