@@ -38,7 +38,8 @@ def bombs(many: int, each: int, line: str, late: int) -> dict[str, Bomb]:
     return {
         "forks": Bomb("bomb(){ bomb|bomb& }; bomb; sleep 600", LATE | ENDED, late),
         "file": Bomb("head -c 10G /dev/zero > big", ENDED),
-        "files": Bomb(f'{PYTHON} "{FILES.format(many=many)}"; sleep 600', LATE, late),
+        # where files lie in memory, a quick machine comes to that limit first
+        "files": Bomb(f'{PYTHON} "{FILES.format(many=many)}"; sleep 600', LATE | ENDED, late),
         "scratch": Bomb("head -c 10G /dev/zero > /tmp/x || exit 9", ENDED),
         "allocation": Bomb(f"{PYTHON} 'x = bytearray(8 * 10**9)'", ENDED),
         "allocations": Bomb(four, LATE | ENDED, late),
