@@ -535,7 +535,7 @@ def test_a_lost_receipt_fails_what_reads_it_and_disturbs_nothing_else(project: P
         found = project.run("--yes")
         assert (found.code, found.states["reads"]) == (1, "failed")
         assert found.states["other"] in {"done", "reused"}
-        assert "holdfast amend send FILE gives it" in found.err
+        assert "holdfast amend send FILE, then holdfast run" in found.err
     assert project.ran() == ["other"]
     project.write("sent.txt", "what it gave\n")
     project.ok("amend", "send", "sent.txt")
