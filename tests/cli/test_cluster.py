@@ -146,6 +146,7 @@ def test_a_worker_a_raylet_and_the_driver_die_and_nothing_is_lost_or_done_twice(
     until(lambda: not any(map(alive, orphans)), "what it started ends with it")
     until(lambda: project.begun().count("worker") == 2, "another attempt")
     project.open("worker")
+    until(lambda: project.status().states["worker"] == "done", "not lost with the node as well")
     raylet = parent(victims["raylet"])
     assert raylet in cluster.raylets
     falls = 1 + (parent(victims["driver"]) == raylet)  # its step may be on the same node
