@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator
 
-from holdfast.process.tree import MARK, Entry, look
+from holdfast.process.tree import MARK, Entry, environ_of, look
 
 STEP = "HOLDFAST_STEP"
 _LOCK = re.compile(r"/locks/[0-9a-f]{64}\.lock\Z")
@@ -90,7 +90,7 @@ def _is_of_step(pid: int) -> bool:
     words = _read(f"/proc/{pid}/cmdline").split(b"\0")
     if any(word.endswith(_SLOT.encode()) for word in words[:6]):
         return True
-    names = {item.partition(b"=")[0] for item in _read(f"/proc/{pid}/environ").split(b"\0")}
+    names = {item.partition(b"=")[0] for item in environ_of(pid).split(b"\0")}
     return not names.isdisjoint({MARK.encode(), STEP.encode()})
 
 

@@ -26,7 +26,10 @@ from holdfast.model.fixed import frozen
 MARK = "HOLDFAST_MARK"
 
 _SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of linux/sched.h
+_DEAD = frozenset({b"Z", b"X"})
 _POLL_SECONDS = 0.01
+_LOOKS, _LOOK_SECONDS = 500, 0.001  # at a process that becomes another program
 # Descriptors held at once while waiting for killed processes; a fork bomb leaves thousands.
 BATCH = 64
 _SLOT = re.compile(r"slot#([0-9]*):([0-9]+)\.")
@@ -56,27 +59,53 @@ def clock() -> int:
 
 def look(pid: int) -> Entry | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-            line = file.read(4096)
+        fields = _stat(pid)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
-    # The name in brackets may itself hold spaces and brackets.
-    fields = line[line.rindex(b")") + 2 :].split()
     return Entry(
         pid=pid,
         parent=int(fields[1]),
         session=int(fields[3]),
         start=int(fields[19]),
-        is_zombie=fields[0] in (b"Z", b"X"),
+        is_zombie=fields[0] in _DEAD,
     )
 
 
+def _stat(pid: int) -> list[bytes]:
+    """What the kernel tells of a process, from its state on."""
+    with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+        line = file.read(4096)
+    # The name in brackets may itself hold spaces and brackets.
+    return line[line.rindex(b")") + 2 :].split()
+
+
+def environ_of(pid: int) -> bytes:
+    """The environment that a process was started with; nothing if it has none, or is not ours to read.
+
+    While a process becomes another program it has none for a moment. That one is waited for: whoever took it
+    for a stranger then would let it live.
+    """
+    for _ in range(_LOOKS):
+        try:
+            with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+                if content := file.read():
+                    return content
+            if _has_none(_stat(pid)):
+                break
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            break
+        time.sleep(_LOOK_SECONDS)
+    return b""
+
+
+def _has_none(fields: list[bytes]) -> bool:
+    """Whether a process has an empty environment, and not only none yet: it has been given its place."""
+    state, flags, start, end = fields[0], int(fields[6]), int(fields[47]), int(fields[48])
+    return state in _DEAD or bool(flags & _KERNEL_THREAD) or start == end != 0
+
+
 def mark_of(pid: int) -> str | None:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            content = b"\0" + file.read()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return None
+    content = b"\0" + environ_of(pid)
     name = f"\0{MARK}=".encode()
     at = content.find(name)
     if at < 0:
