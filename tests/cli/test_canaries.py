@@ -227,6 +227,8 @@ class Scene:
             if ended != -signal.SIGKILL:
                 return Ended(ended)
             resumed = self.heard(project.call(*self.words("resume"), env=self.env))
+            if "there is no unfinished run" in resumed.err:  # killed when all was done
+                return Ended(0)
             return Ended(resumed.code, killed=True)
 
     def look_around(self) -> None:
