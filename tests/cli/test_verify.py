@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -69,6 +70,7 @@ def test_a_flipped_byte_in_a_row_is_found(project: Project) -> None:
             (bytes.fromhex(digest),),
         )
     assert digest in problems(project)
+    assert re.fullmatch(r"1 run, \d+ events, \d+ blobs: 1 problem\n", project.call("verify").out)
     assert project.call("show", "small").code == 9
 
 
@@ -616,6 +618,97 @@ def test_a_lost_log_is_noticed_although_the_database_has_tables(project: Project
     project.ok("repair", "--start-over", "--yes")
     assert project.run("--yes").states == {"first": "done", "send": "done", "waits": "done"}
     project.ok("verify")
+
+
+def killed_and_damaged(project: Project) -> tuple[Path, bytes]:
+    """An engine was killed after an effect, and a bit in the middle of the log that it left has changed."""
+    first = {"shell": project.sh()}
+    project.plan({"first": first})
+    project.run()
+    project.ok("export", "@", "../run.zip")
+    project.ok("export", "--all", "../all.zip")
+    log = killed_after_effect(project, first=first)
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 4
+    log.write_bytes(content)
+    return log, bytes(content)
+
+
+@pytest.mark.req("D07", "I17")
+def test_a_log_damaged_in_its_middle_repeats_nothing_unasked(project: Project) -> None:
+    """What is left can be read; whoever would write is refused until a person goes on without the rest."""
+    log, content = killed_and_damaged(project)
+    for words in (("run", "--yes"), ("resume",), ("repair",), ("verify",)):
+        assert "cannot be read: it is damaged" in project.refused(9, *words), words
+    assert project.ok("status").out
+    assert log.read_bytes() == content
+    assert project.ran() == []
+    (project.store / "state.end").unlink()
+    project.plan({"first": {"shell": project.sh()}})
+    assert "the log is kept as" in project.ok("run").err
+    assert log.with_name("state.db-wal.damaged").read_bytes() == content
+    project.ok("verify")
+
+
+LOOKS = (
+    *(
+        ("status",),
+        ("status", "--json"),
+        ("history",),
+        ("history", "--all", "--json"),
+        ("show", "first"),
+    ),
+    *(
+        ("why", "first"),
+        ("approvals",),
+        ("plan",),
+        ("run", "--dry-run"),
+        ("cost",),
+        ("plans", "list"),
+    ),
+    *(("status", "--plan-id", "demo"), ("ui", "--export", "../page.html"), ("store", "status")),
+)
+
+
+@pytest.mark.req("D07", "I17")
+def test_whoever_reads_beside_a_damaged_log_is_told_once_what_is_lacking(project: Project) -> None:
+    log, content = killed_and_damaged(project)
+    for words in LOOKS:
+        answer = project.call(*words)
+        assert answer.code in {0, 4}, (words, answer)
+        (line,) = [line for line in answer.err.splitlines() if "cannot be read" in line]
+        assert line.endswith(
+            f"commits in '{log}' cannot be read: it is damaged; what is shown ends before them"
+        )
+        assert "cannot be read" not in answer.out
+        assert "--json" not in words or answer.json
+    assert log.read_bytes() == content
+
+
+@pytest.mark.req("D07", "I17")
+def test_a_store_with_a_damaged_log_is_neither_a_back_up_nor_added_to(project: Project) -> None:
+    """Imported elsewhere, what is left would repeat what was done; nothing is said before the refusal."""
+    log, content = killed_and_damaged(project)
+    told = f"commits in '{log}' cannot be read: it is damaged\n"
+    hint = f"hint: put '{log}' back, or move '{log.parent}' aside and put all of it back from a back-up"
+    for words in (
+        *(("export", "--all", "../new.zip"), ("export", "@", "../new.zip"), ("push", "../new")),
+        *(("import", "../all.zip"), ("import", "../run.zip"), ("import", "../all.zip", "--json")),
+        *(("run", "--yes"), ("run", "--yes", "--plan-id", "demo"), ("resume",)),
+    ):
+        said = project.refused(9, *words)
+        if "--json" not in words:
+            first, rest = said.split("\n", 1)
+            assert first.startswith("error[integrity]: "), words
+            assert f"{first}\n".endswith(told), words
+            assert rest.startswith(hint), words
+    assert not (project.folder / "new.zip").exists()
+    doctor = project.call("doctor")
+    assert doctor.code == 1
+    assert told.rstrip() in doctor.out
+    assert hint.removeprefix("hint: ") in doctor.out
+    assert log.read_bytes() == content
+    assert project.ran() == []
 
 
 @pytest.mark.req("D07", "I17")

@@ -206,6 +206,7 @@ def test_a_log_without_commits_keeps_nobody_from_making_a_store(tmp_path: Path, 
 def test_a_second_damaged_log_does_not_replace_the_first(place: Path) -> None:
     for number, name in enumerate(("damaged", "damaged-2"), 1):
         lay(place, flipped((place / "state.db-wal").read_bytes(), 20, 2))
+        (place / "state.end").unlink()  # a person goes on without what is lost
         said: list[str] = []
         with SqliteStore.open(str(place), create=False, say=said.append) as store:
             (line,) = said

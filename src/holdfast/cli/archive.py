@@ -104,15 +104,16 @@ def export(
     path = words[-1]
     if os.path.exists(path) and not force:
         raise UsageError(f"'{path}' is there already", hint="name another file, or say --force")
-    where = place(plan, store, plan_id)
+    where = place(plan, store, plan_id, whole=True)
     with_store = where.open(readonly=True)
     try:
-        chosen = (
-            _whole(with_store)
-            if everything
-            else _one(with_store, find_run(with_store, words[0], where.line()))
-        )
-        size = write_archive(path, with_store, chosen, wire.now_ms())
+        with with_store.steady():  # an engine may work meanwhile
+            chosen = (
+                _whole(with_store)
+                if everything
+                else _one(with_store, find_run(with_store, words[0], where.line()))
+            )
+            size = write_archive(path, with_store, chosen, wire.now_ms())
     finally:
         with_store.close()
     if as_json:
@@ -256,19 +257,22 @@ def import_(
     imported run are reused only through 'holdfast accept STEP --from RUN'. An execution graph is checked
     and, with -o, written as a plan file of your own.
     """
-    where = place(plan, store, plan_id)
+    where = place(plan, store, plan_id, whole=True)
     if target is not None and len(files) > 1 + bool(prompts_among(files)):
         raise UsageError("-o takes one plan", hint="import them one by one")
     answers: list[Json] = []
     refused = 0
     prompts = prompts_among(files) if len(files) > 1 else ""
     wanted = Wanted(form, plan_id, target, prompts, force)
+    archives = {p for p in files if form == "archive" or (form == "auto" and not is_plan(p))}
+    if archives and where.exists():  # what is wrong with the store is not of a file
+        where.open(readonly=True).close()
     for path in files:
         try:
-            if form != "archive" and (form != "auto" or is_plan(path)):
-                answer = bring_in(path, wanted, quiet=as_json)
-            else:
+            if path in archives:
                 answer = _import(where, path, max_size, yes=yes, quiet=as_json)
+            else:
+                answer = bring_in(path, wanted, quiet=as_json)
         except HoldfastError as error:
             if not as_json and len(files) == 1:
                 raise

@@ -11,7 +11,7 @@ from typing import TypeVar
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from holdfast.cli.say import out, talk
+from holdfast.cli.say import heard, out, talk
 
 SHELLS = {
     "bash": 'eval "$(holdfast completion bash)"    # in ~/.bashrc',
@@ -45,7 +45,7 @@ def _quiet(find: _Find | None, files: str) -> _Complete:
     ) -> list[CompletionItem]:
         del param
         found: list[CompletionItem] = []
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception), heard():
             here = os.getcwd()
             try:
                 folder = ctx.find_root().params.get("folder")

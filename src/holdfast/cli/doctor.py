@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
@@ -261,7 +262,7 @@ def _state(where: Place) -> Iterator[Check]:
         yield Check("store", "fix", f"'{database}' cannot be written", f"chmod u+rw '{database}'")
         return
     try:
-        store = where.open(readonly=True)
+        store = replace(where, whole=True).open(readonly=True)
     except HoldfastError as error:
         yield Check("store", "fix", error.message, error.hint or "holdfast verify")
         return

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import click
 
+from holdfast.cli.measure import count
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import CORRUPT, UNREADABLE, Audit, audit, follows
@@ -81,8 +82,11 @@ def verify(
             talk(
                 f"run '{short(run)}' is not finished and no engine works on it: holdfast resume {short(run)}"
             )
-        count = len(found.problems) or "no"
-        out(f"{found.runs} runs, {found.events} events, {found.blobs} blobs: {count} problems")
+        read = ", ".join(
+            (count(found.runs, "run"), count(found.events, "event"), count(found.blobs, "blob"))
+        )
+        wrong = count(len(found.problems), "problem") if found.problems else "no problems"
+        out(f"{read}: {wrong}")
     return 9 if found.problems else 0
 
 
@@ -124,7 +128,7 @@ def rebuild(plan: str | None, store: str | None, plan_id: str | None, *, as_json
         out_json({"schema": "holdfast.rebuild/1", "artifacts": len(rows), "changed": changed})
     else:
         out(
-            f"{len(rows)} artifacts indexed, "
+            f"{count(len(rows), 'artifact')} indexed, "
             + ("the index was different" if changed else "as before")
         )
     return 0

@@ -15,7 +15,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import Here, here_now, keep_here
-from holdfast.cli.say import talk
+from holdfast.cli.say import talk_once
 from holdfast.cli.titles import brief, is_planning
 from holdfast.errors import PlanError, UsageError
 from holdfast.formats.heading import plan_name, python_part
@@ -59,6 +59,7 @@ class Place:
     params: Mapping[str, Json] = field(default_factory=dict)
     goal: str = ""
     spare: bool = False  # whether params may be given that the plan does not have
+    whole: bool = False  # whether a store is refused of which something cannot be read any more
     meant: bool = False  # whether a person named the file, or the line is known to be run from it
 
     def load(
@@ -161,7 +162,9 @@ class Place:
 
     def open(self, *, create: bool = False, readonly: bool = False) -> Store:
         """Open the store."""
-        return wire.open_store(self.location, create=create, readonly=readonly, say=talk)
+        return wire.open_store(
+            self.location, create=create, readonly=readonly, whole=self.whole, say=talk_once
+        )
 
     def hidden(self, store: Store, *plans: Plan) -> Hidden:
         """What nothing may hold that is stored here: keys, and what steps see as secrets.
@@ -227,8 +230,10 @@ def _foreign(loaded: Loaded) -> Loaded:
     return replace(loaded, foreign=loaded.foreign or "plan")
 
 
-def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
-    """Resolve what was given on the command line."""
+def place(
+    plan: str | None, store: str | None, plan_id: str | None, *, whole: bool = False
+) -> Place:
+    """Resolve what was given on the command line; for whoever will write, or needs it `whole`."""
     goal = plan if plan is not None and is_goal(plan) else ""
     file = None if goal else plan or _found()
     if plan is not None and not goal and not os.path.isfile(python_part(plan)[0] or plan):
@@ -237,7 +242,7 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     refuse_password(store or "")
     location = wire.store_location(root, store)
     line = _whole(location, plan_id) or (goal_line(goal) if goal else None)
-    found = Place(file, root, location, line, _params(), goal, meant=plan is not None)
+    found = Place(file, root, location, line, _params(), goal, whole=whole, meant=plan is not None)
     if plan is None and file is not None and line is not None and wire.has_store(location):
         found = of_line(found, line)
     keep_here(_here(found, plan, store))

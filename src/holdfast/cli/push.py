@@ -138,7 +138,7 @@ def _other(where: Place, given: str, *, must_be: bool) -> str:
 def _carry(where: Place, way: Way, *, dry: bool, as_json: bool) -> int:
     if not wire.has_store(way.source):
         raise UsageError("there is no run yet", hint="holdfast run")
-    source = wire.open_store(way.source, readonly=True, say=talk)
+    source = wire.open_store(way.source, readonly=True, whole=True, say=talk)
     try:
         with_target = _opened(way.target)
         try:
@@ -167,7 +167,7 @@ def _opened(location: str) -> Store:
     """A store to look at; an empty one where none is yet."""
     if not wire.has_store(location):
         return wire.empty_store()
-    return wire.open_store(location, readonly=True, say=talk)
+    return wire.open_store(location, readonly=True, whole=True, say=talk)
 
 
 def _wanted(where: Place, source: Store, way: Way) -> tuple[list[RunRow], list[LeftOut]]:

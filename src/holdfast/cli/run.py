@@ -168,7 +168,8 @@ def run(
     asked = Asked(saved, preview, show_plan, dry_run, diff_plan)
     if (watching and asked != Asked()) or (detach and (show_plan or dry_run or diff_plan)):
         raise UsageError("a preview holds for one run that somebody waits for")
-    where = place(saved.file, store, saved.line) if saved else place(plan, store, plan_id)
+    file, line = (saved.file, saved.line) if saved else (plan, plan_id)
+    where = place(file, store, line, whole=not (dry_run or diff_plan))
     where = with_goal(where, wanted)
     loaded = _loaded(where, wanted, manner, asked)
     if loaded is None:

@@ -14,6 +14,8 @@ from dataclasses import field
 from functools import cache
 from typing import TextIO
 
+import click
+
 from holdfast.cli.view import View, view
 from holdfast.errors import StoreError
 from holdfast.model.digest import Json
@@ -50,6 +52,7 @@ _PAINT = {
     "help": "36",
     "next": "36",
 }
+_TOLD = "holdfast.told"
 _HELD: ContextVar[list[Mapping[str, Json]] | None] = ContextVar("held", default=None)
 
 
@@ -140,6 +143,15 @@ def talk(text: str) -> None:
         sys.stderr.flush()
     except (OSError, ValueError):
         into_the_void(sys.stderr)
+
+
+def talk_once(text: str) -> None:
+    """A line beside the result, if this command has not said it: it may open a store several times."""
+    context = click.get_current_context(silent=True)
+    told: set[str] = set() if context is None else context.meta.setdefault(_TOLD, set())
+    if text not in told:
+        told.add(text)
+        talk(text)
 
 
 def plain(text: str, *, raw: bool = False) -> str:

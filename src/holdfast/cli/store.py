@@ -9,7 +9,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.place import json_option
-from holdfast.cli.say import out, out_json
+from holdfast.cli.say import out, out_json, talk_once
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 from holdfast.wire.shared import SCHEMES, Standing, make_shared, refuse_password, standing
@@ -72,7 +72,7 @@ def _made(url: str, role: str, blobs: str, *, as_json: bool) -> int:
 def status_of_store(store: str | None, *, as_json: bool) -> int:
     """Show where the store is, how much it holds and who works with it."""
     refuse_password(store or "")
-    found = standing(wire.store_location(os.getcwd(), store))
+    found = standing(wire.store_location(os.getcwd(), store), talk_once)
     if as_json:
         out_json({"schema": _SCHEMA, **_json(found)})
         return 0

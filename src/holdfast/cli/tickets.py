@@ -13,7 +13,7 @@ from holdfast.cli.again import out_next
 from holdfast.cli.ask import confirm
 from holdfast.cli.measure import count
 from holdfast.cli.place import json_option
-from holdfast.cli.say import out, out_json, talk
+from holdfast.cli.say import out, out_json, talk, talk_once
 from holdfast.cli.working import (
     alone,
     came_to,
@@ -163,7 +163,7 @@ def _opened(*, readonly: bool = True) -> Iterator[tuple[Site, Store]]:
     location = wire.store_location(site.top, None)
     if not wire.has_store(location):
         raise UsageError("no ticket was worked on here", hint="holdfast work TICKET")
-    store = wire.open_store(location, readonly=readonly)
+    store = wire.open_store(location, readonly=readonly, say=talk_once)
     try:
         yield site, store
     finally:

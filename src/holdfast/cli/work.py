@@ -156,7 +156,7 @@ def _known(site: Site, given: str) -> Known | None:
     location = wire.store_location(site.top, None)
     if os.path.isfile(given) or not wire.has_store(location):
         return None
-    store = wire.open_store(location, readonly=True)
+    store = wire.open_store(location, readonly=True, whole=True)
     try:
         found = (find_known(store, line) for line in dict.fromkeys((given, f"ticket-{given}")))
         return next((known for known in found if known is not None), None)

@@ -192,7 +192,7 @@ _kinds: dict[str, type[Event]] = {_kind(noun): noun for noun in CLASSES}
 KINDS = tuple(_kinds)
 _WORDS: dict[object, str] = {None: "null", True: "true", False: "false"}
 _MANY = 8
-_UNESCAPED = bytes(range(0x20, 0x80)).replace(b"\\", b"")  # quotes are counted
+_UNESCAPED = bytes(range(0x20, 0x7F)).replace(b"\\", b"")  # quotes are counted
 _to_text = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _from_text = json.JSONDecoder().raw_decode
 

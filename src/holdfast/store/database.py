@@ -80,6 +80,7 @@ class Database:
         *,
         create: bool,
         readonly: bool,
+        whole: bool = False,
         busy_ms: int = BUSY_MS,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -87,6 +88,7 @@ class Database:
         self._say = say
         self._views = ""  # stand before tables of an older format
         self.readonly = readonly
+        self._whole = whole or not readonly
         self._busy_ms = busy_ms
         self._patience = _Patience(busy_ms, path, say)
         self._pid = os.getpid()
@@ -154,7 +156,7 @@ class Database:
         finally:
             self.lost = lost_commits(self._path, shared=not why_fixed(self._path))
         if self.lost:
-            self._keep_damaged(version)
+            self._keep_damaged(version, end)
         if version == 0 and not create:
             raise UsageError(f"no store at '{os.path.dirname(self._path)}'", hint="holdfast run")
         if version and not self.lost and end is not None:
@@ -168,28 +170,35 @@ class Database:
             if version:
                 self._say(f"the store had format {version}; it was brought to format {VERSION}")
 
-    def _keep_damaged(self, version: int) -> None:
+    def _keep_damaged(self, version: int, end: End | None) -> None:
         """The log is damaged: whoever only reads leaves it as it is, whoever writes goes on beside it.
 
-        Nobody goes on if there is nothing but the log.
+        Nobody goes on if there is nothing but the log. If an event is lost that was stored, nobody writes,
+        nor reads what must be `whole`: what it tells of may have been done outside.
         """
         words = f"{counted(self.lost)} in '{self._path}-wal' cannot be read: it is damaged"
         self._leave_log(self._writer, self.readonly)
         kept = "" if self.readonly else kept_copy(self._path)
         if version == 0:
             raise IntegrityError(words, hint=_away(self._path))
+        if self._whole and end is not None and not self._has(end):
+            raise IntegrityError(words, hint=_without(self._path))
         if kept:
             self._say(f"{words}; what they accepted runs again, and the log is kept as '{kept}'")
+        else:
+            self._say(f"{words}; what is shown ends before them")
 
     def _check_end(self, end: End) -> None:
         """IntegrityError if the last event that was stored is not there; what is left of the log stays."""
+        if not self._has(end):
+            self._leave_log(self._writer, True)
+            raise cut_off(self._path)
 
+    def _has(self, end: End) -> bool:
         def rows(statement: str, values: tuple[int, ...]) -> list[tuple[object, ...]]:
             return self._writer.execute(statement, values).fetchall()
 
-        if not has_end(rows, end):
-            self._leave_log(self._writer, True)
-            raise cut_off(self._path)
+        return has_end(rows, end)
 
     @staticmethod
     def _leave_log(connection: apsw.Connection, leave: bool) -> None:
@@ -464,9 +473,23 @@ def cut_off(path: str) -> IntegrityError:
     """Events were stored that this database does not have: its log was lost, or a part of it."""
     return IntegrityError(
         f"'{path}-wal' is missing, cut off or damaged: '{path}' lacks the last event that was stored",
-        hint=f"put '{path}-wal' back, or all of '{os.path.dirname(path)}' from a back-up,"
+        hint=f"put '{path}-wal' back, or {_in_its_place(path)},"
         " or leave it behind: holdfast repair --start-over",
     )
+
+
+def _without(path: str) -> str:
+    """What to do about a damaged log: a person who knows what it told of may go on without it."""
+    return (
+        f"put '{path}-wal' back, or {_in_its_place(path)}; or look at what was done outside, and go on"
+        f" without what cannot be read: rm {shlex.quote(end_file(path))}"
+    )
+
+
+def _in_its_place(path: str) -> str:
+    """How a back-up is put back: the log of one database beside another would mix the two."""
+    store = os.path.dirname(path)
+    return f"move '{store}' aside and put all of it back from a back-up"
 
 
 def _away(path: str) -> str:

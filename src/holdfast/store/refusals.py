@@ -74,7 +74,7 @@ def purged(digest: str, at: int, event: ContentPurged, because: str) -> PurgedEr
     why = f": {because}" if because else ""
     return PurgedError(
         f"content '{digest[:12]}' was purged on {day} UTC by '{event.by}'{why}",
-        hint="a run makes it again if a step needs it",
+        hint="a run makes it again if a step needs it, but repeats no effect unasked",
     )
 
 

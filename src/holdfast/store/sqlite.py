@@ -44,6 +44,7 @@ class SqliteStore(RelationalStore):
         *,
         create: bool,
         readonly: bool = False,
+        whole: bool = False,
         busy_ms: int = BUSY_MS,
         kind_of_disk: Callable[[str], str] = file_system,
         write: Write = os.write,
@@ -51,13 +52,15 @@ class SqliteStore(RelationalStore):
     ) -> Self:
         """Open the store in a directory. It is made if `create`; otherwise nothing ever is.
 
-        `say` is told if it had an older format and was changed, and what keeps it waiting or growing.
+        If it has lost events that were stored, whoever reads has what is left; IntegrityError if it must be
+        `whole`, as for whoever writes. `say` is told of that, if it had an older format and was changed, and
+        what keeps it waiting or growing.
         """
         check_sqlite(apsw.sqlite_lib_version())
         directory = os.path.abspath(directory)
         check_file_system(kind_of_disk(directory), directory)
         try:
-            database = _opened(directory, readonly=readonly, busy_ms=busy_ms, say=say)
+            database = _opened(directory, readonly=readonly, whole=whole, busy_ms=busy_ms, say=say)
         except UsageError:
             if readonly or not create:
                 raise
@@ -70,7 +73,7 @@ class SqliteStore(RelationalStore):
 
 
 def _opened(
-    directory: str, *, readonly: bool, busy_ms: int, say: Callable[[str], None]
+    directory: str, *, readonly: bool, whole: bool, busy_ms: int, say: Callable[[str], None]
 ) -> Database:
     """Open a store that is there; UsageError if there is none, and then nothing is made.
 
@@ -82,7 +85,9 @@ def _opened(
     if not os.path.isfile(path):
         raise _absent(path)
     try:
-        return Database(path, create=False, readonly=readonly, busy_ms=busy_ms, say=say)
+        return Database(
+            path, create=False, readonly=readonly, whole=whole, busy_ms=busy_ms, say=say
+        )
     except UsageError as error:
         raise _absent(path) from error
 

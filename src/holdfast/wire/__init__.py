@@ -100,14 +100,18 @@ def open_store(
     *,
     create: bool = False,
     readonly: bool = False,
+    whole: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Store:
-    """Open a store by its location; `say` is told if its format was brought up to date."""
+    """Open a store by its location; `say` is told if its format was brought up to date.
+
+    If some of it cannot be read any more, whoever reads has the rest, unless it must be `whole`.
+    """
     if isinstance(location, SharedHome):
         return open_shared(location, create=create, readonly=readonly, say=say)
     from holdfast.store.sqlite import SqliteStore
 
-    return SqliteStore.open(location, create=create, readonly=readonly, say=say)
+    return SqliteStore.open(location, create=create, readonly=readonly, whole=whole, say=say)
 
 
 def has_store(location: str) -> bool:

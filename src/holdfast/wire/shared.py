@@ -123,11 +123,11 @@ class Standing:
     holders: tuple[str, ...]
 
 
-def standing(location: str) -> Standing:
-    """How the store of a location is."""
+def standing(location: str, say: Callable[[str], None]) -> Standing:
+    """How the store of a location is; `say` is told what cannot be read of it."""
     from holdfast.wire import open_store
 
-    store = open_store(location, readonly=True)
+    store = open_store(location, readonly=True, say=say)
     try:
         sizes = [one.size for one in store.stored()]
         facts: dict[str, int | str] = {
