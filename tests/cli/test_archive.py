@@ -19,7 +19,7 @@ from holdfast.errors import UsageError
 from holdfast.store.archive import Archive
 from holdfast.store.codec import first_hash, next_hash
 from tests.cli.here import run_here
-from tests.cli.project import Project, kill
+from tests.cli.project import Project, finish, kill, until
 
 LARGE = "head -c 40000 /dev/zero | tr '\\0' x"
 
@@ -47,6 +47,21 @@ def elsewhere(project: Project) -> Project:
     shutil.copy(project.root / "plan.yaml", other.root / "plan.yaml")
     other.log = project.log
     return other
+
+
+def test_a_back_up_of_a_store_that_an_engine_writes_is_of_one_moment(project: Project) -> None:
+    project.plan({f"s{n}": {"shell": f"seq {n} 9999"} for n in range(60)})
+    engine, made = project.start("run", "-j", "2"), 0
+    until(lambda: project.call("status").code != 2)  # there is a run
+    while engine.poll() is None and made < 12:
+        project.ok("export", "--all", f"../{made}.zip")
+        made += 1
+    finish(engine)
+    assert made
+    for number in range(made):
+        store = f"../{number}"
+        project.ok("import", f"../{number}.zip", "--store", store, "--yes")
+        project.ok("verify", "--store", store)
 
 
 def test_a_back_up_is_the_store_again(project: Project) -> None:

@@ -83,6 +83,46 @@ def test_whoever_asks_for_it_repeats_the_effect_of_a_purged_receipt(project: Pro
     project.ok("verify", "--all")
 
 
+@pytest.mark.req("I17")
+def test_gc_does_not_forget_an_effect_whose_receipt_was_purged(project: Project) -> None:
+    def send(text: str) -> None:
+        project.plan({"send": {"shell": project.sh(f"echo {text}"), "effects": "external"}})
+
+    send("one")
+    project.run("--yes")
+    project.ok("purge", digest("one\n"), "--because", "a name", "--yes")
+    send("two")
+    assert project.run("--yes").states == {"send": "done"}
+    swept = project.ok("gc", "--keep", "0s", "--yes").out
+    assert "with an effect whose receipt was purged" in swept
+    send("one")
+    assert project.run("--yes").states == {"send": "waiting"}
+    assert project.ran() == ["send"] * 2
+    project.ok("verify", "--all")
+
+
+@pytest.mark.req("I17")
+def test_gc_does_not_forget_a_purged_receipt_that_was_only_guarded_again(project: Project) -> None:
+    def send(text: str, pattern: str) -> None:
+        guards = [{"regex": {"pattern": pattern}}]
+        step = {"shell": project.sh(f"echo {text}"), "effects": "external", "guards": guards}
+        project.plan({"send": step})
+
+    send("one", "o")
+    project.run("--yes")
+    send("one", "on")
+    assert project.run("--yes").states == {"send": "reused"}
+    send("two", "t")
+    project.run("--yes")
+    project.run("--yes")
+    project.ok("purge", digest("one\n"), "--because", "a name", "--yes")
+    project.ok("gc", "--keep", "0s", "--yes")
+    send("one", "on")
+    assert project.run("--yes").states == {"send": "waiting"}
+    assert project.ran() == ["send"] * 2
+    project.ok("verify", "--all")
+
+
 def test_what_is_purged_is_gone_and_the_store_is_whole(project: Project) -> None:
     three_steps(project)
     secret = digest("secret\n")
@@ -201,3 +241,95 @@ def test_a_killed_purge_is_finished_or_did_not_happen(project: Project, point: s
     project.ok("verify")
     project.ok("gc", "--yes")
     assert not list(project.store.glob("blobs/purging/*"))
+
+
+def waits_with_result(project: Project, **more: object) -> None:
+    """A result that a person is asked about, and another question with a step below it."""
+    made = {"shell": project.sh("echo made"), "guards": ["human"], **more}
+    gate = {"shell": project.sh("echo yes"), "approve": "always"}
+    after = {"shell": project.sh("cat $HOLDFAST_INPUTS/gate"), "needs": ["gate"]}
+    project.plan({"make": made, "gate": gate, "after": after})
+    assert project.run("--yes").code == 3
+    assert project.ran() == ["make"]
+
+
+def goes_on_without(project: Project, more: dict[str, object]) -> None:
+    """The rest goes on; the step fails, or is held if it was done, and a person has it made again."""
+    run = project.resume("--yes")
+    held = "effects" in more
+    assert run.states == {
+        "make": "waiting" if held else "failed",
+        "gate": "done",
+        "after": "done",
+    }
+    assert run.codes["make"] == ("receipt_gone" if held else "output_missing")
+    assert held or "make: an output is missing: content" in run.err
+    assert project.ran() == ["after", "gate"]
+    project.call("retry", "make", "--yes")
+    assert project.ran() == ["make"]
+    if project.status().states["make"] == "waiting":
+        project.ok("approve", "make", "--yes")
+        project.resume("--yes")
+    assert project.status().states["make"] == "done"
+    project.ok("verify", "--all")
+
+
+@pytest.mark.parametrize("more", [{}, {"effects": "external"}, {"produces": "a.txt"}])
+def test_what_was_purged_is_not_approved(project: Project, more: dict[str, object]) -> None:
+    if "produces" in more:
+        more = {**more, "shell": project.sh("echo made > a.txt")}
+    waits_with_result(project, **more)
+    project.ok("purge", digest("made\n"), "--because", "a name", "--yes")
+    refused = project.refused(2, "approve", "make", "--yes")
+    assert "what 'make' made is gone, so there is nothing to approve" in refused
+    assert project.refused(2, "approve", "--all", "--yes") == refused, "nothing else is decided"
+    assert "was purged on" in refused
+    assert ("amend make" if "effects" in more else "retry make") in refused
+    assert "reject" in refused
+    project.ok("approve", "gate", "--yes")
+    goes_on_without(project, more)
+
+
+@pytest.mark.parametrize("more", [{}, {"effects": "external"}])
+def test_a_result_that_is_purged_after_its_yes_fails_alone(
+    project: Project, more: dict[str, object]
+) -> None:
+    waits_with_result(project, **more)
+    project.ok("approve", "make", "--yes")
+    project.ok("approve", "gate", "--yes")
+    project.ok("purge", digest("made\n"), "--because", "a name", "--yes")
+    goes_on_without(project, more)
+
+
+@pytest.mark.parametrize("answer", ["amend", "approve", "reject", "run"])
+def test_what_was_done_and_purged_waits_for_a_person(project: Project, answer: str) -> None:
+    waits_with_result(project, effects="external")
+    project.ok("purge", digest("made\n"), "--because", "a name", "--yes")
+    project.ok("approve", "gate", "--yes")
+    assert project.resume("--yes").codes["make"] == "receipt_gone"
+    assert project.resume("--yes").codes["make"] == "receipt_gone", "and again"
+    project.ran()
+    if answer == "amend":
+        project.ok("amend", "make", "-", stdin=b"made, they say\n")
+        assert project.resume("--yes").states["make"] == "reused"
+    elif answer == "approve":
+        project.ok("approve", "make", "--yes")
+        project.resume("--yes")
+        assert project.ran() == ["make"], "that was the question"
+    elif answer == "reject":
+        project.ok("reject", "make", "--because", "no")
+        assert project.resume("--yes").states["make"] == "failed"
+        assert project.run("--yes").codes["make"] == "effect_unconfirmed"
+    else:
+        assert project.run("--yes").codes["make"] == "effect_unconfirmed"
+    assert "make" not in project.ran()
+    project.ok("verify", "--all")
+
+
+def test_a_rejection_needs_no_content(project: Project) -> None:
+    waits_with_result(project)
+    project.ok("purge", digest("made\n"), "--because", "a name", "--yes")
+    project.ok("reject", "make", "--because", "no")
+    assert project.resume("--yes").states["make"] == "failed"
+    assert project.ran() == []
+    project.ok("verify", "--all")

@@ -455,3 +455,165 @@ def test_history_of_a_stranger_is_not_pushed(project: Project) -> None:
     answer = pushed(other, str(third.store))
     assert answer["changed"] is False
     assert "imported as history" in answer["left_out"][0]["why"]
+
+
+# --- effects outside ---------------------------------------------------------------------------------
+
+
+def pays(project: Project, shell: str = "echo paid", **more: object) -> None:
+    pay = {"shell": project.sh(shell), "effects": "external", **more}
+    project.plan({"pay": pay}, project="shop")
+
+
+DIES = "kill -9 $$"
+
+
+def with_open_effect(project: Project) -> str:
+    """A run that ended with an effect that nobody confirmed, and one that waits because of it."""
+    pays(project, DIES)
+    first = project.run("--yes")
+    assert first.codes == {"pay": "effect_unconfirmed"}
+    assert project.run("--yes").codes == {"pay": "effect_unconfirmed"}
+    assert project.ran() == ["pay"]
+    return first.id
+
+
+def with_purged_receipt(project: Project) -> None:
+    pays(project)
+    project.ok("run", "--yes")
+    receipt = hashlib.sha256(b"paid\n").hexdigest()
+    project.ok("purge", receipt, "--because", "a name", "--yes")
+    assert project.ran() == ["pay"]
+
+
+def waits_for(project: Project, code: str) -> None:
+    """It is foreseen and true that nothing is done before a person has looked."""
+    seen = project.ok("plan", "--json").json["steps"]["pay"]
+    assert (seen["decision"], seen["reason"]["code"]) == ("wait", code)
+    project.ran()
+    run = project.run("--yes")
+    assert (run.code, run.codes) == (3, {"pay": code}), run.err
+    assert project.ran() == [], "nobody asked for it"
+
+
+@pytest.mark.req("I17")
+def test_an_effect_that_is_open_there_is_not_done_here_unasked(project: Project) -> None:
+    run = with_open_effect(project)
+    other, third = beside(project), beside(project, "third")
+    assert pushed(project, str(other.store))["runs"][0]["run"] == run
+    waits_for(other, "effect_unconfirmed")
+    waits_for(other, "effect_unconfirmed")
+    third.ok("pull", str(other.store))
+    waits_for(third, "effect_unconfirmed")
+    pays(other, "echo paid")
+    waits_for(other, "effect_unconfirmed")
+    other.ok("retry", "pay", "--yes")
+    assert project.ran() == ["pay"]
+    pays(other, "echo paid twice")
+    assert other.run("--yes").states == {"pay": "done"}, "who looked once is not asked again"
+    sound(other, third)
+
+
+@pytest.mark.req("I17")
+def test_a_receipt_that_is_gone_there_is_no_reason_to_do_it_here(project: Project) -> None:
+    with_purged_receipt(project)
+    other, third = beside(project), beside(project, "third")
+    pushed(project, str(other.store))
+    waits_for(other, "receipt_gone")
+    waits_for(other, "receipt_gone")
+    third.ok("pull", str(other.store))
+    waits_for(third, "receipt_gone")
+    other.ok("gc", "--keep-runs", "1", "--yes")
+    waits_for(other, "receipt_gone")
+    other.ok("retry", "pay", "--yes")
+    assert project.ran() == ["pay"]
+    assert other.run("--yes").states == {"pay": "reused"}
+    pays(other, "echo paid more")
+    assert other.run("--yes").states == {"pay": "done"}, "another effect"
+    sound(other, third)
+
+
+@pytest.mark.parametrize("made", [with_open_effect, with_purged_receipt])
+def test_a_result_that_a_person_gives_settles_what_is_open_there(
+    project: Project, made: Any
+) -> None:
+    made(project)
+    other = beside(project)
+    pushed(project, str(other.store))
+    assert other.run("--yes").code == 3
+    other.ok("amend", "pay", "-", stdin=b"paid, they say\n")
+    assert other.run("--yes").states == {"pay": "reused"}
+    assert other.run("--yes").states == {"pay": "reused"}
+    assert project.ran() == []
+    pays(other, "echo paid twice")
+    assert other.run("--yes").states == {"pay": "done"}, "who looked once is not asked again"
+    sound(other)
+
+
+@pytest.mark.parametrize("made", [with_open_effect, with_purged_receipt])
+def test_whoever_names_the_step_repeats_what_is_open_there(project: Project, made: Any) -> None:
+    made(project)
+    other = beside(project)
+    pushed(project, str(other.store))
+    pays(other)
+    assert other.run("--yes", "--force-node", "pay").states == {"pay": "done"}
+    assert other.run("--yes").states == {"pay": "reused"}
+    assert project.ran() == ["pay"]
+
+
+def test_an_effect_that_arrives_while_a_run_waits_holds_it_and_is_answered_once(
+    project: Project,
+) -> None:
+    with_open_effect(project)
+    other = beside(project)
+    ask = {"shell": project.sh("echo asked"), "approve": "on_change"}
+    pay = {"shell": project.sh("echo paid"), "effects": "external", "needs": ["ask"]}
+    other.plan({"ask": ask, "pay": pay}, project="shop")
+    assert other.run("--yes").code == 3
+    pushed(project, str(other.store))
+    other.ok("approve", "ask", "--yes")
+    assert other.resume("--yes").codes["pay"] == "effect_unconfirmed"
+    assert project.ran() == ["ask"]
+    other.ok("retry", "pay", "--yes")
+    assert project.ran() == ["pay"]
+    other.plan({"ask": ask, "pay": {**pay, "shell": project.sh("echo more")}}, project="shop")
+    last = other.run("--yes")
+    assert last.states["pay"] == "done", last.codes
+    sound(other)
+
+
+def test_a_receipt_that_was_made_again_counts_whatever_was_purged_before(project: Project) -> None:
+    with_purged_receipt(project)
+    assert project.run("--yes").code == 3
+    project.ok("retry", "pay", "--yes")
+    other = beside(project)
+    pushed(project, str(other.store))
+    project.ran()
+    assert other.run("--yes").states == {"pay": "reused"}
+    assert project.ran() == []
+
+
+def test_equal_bytes_under_another_key_are_no_receipt_there_either(project: Project) -> None:
+    with_purged_receipt(project)
+    pays(project, "echo other > /dev/null; echo paid")
+    project.ok("run", "--yes")
+    other = beside(project)
+    pays(other)
+    pushed(project, str(other.store))
+    project.ran()
+    waits_for(other, "receipt_gone")
+
+
+def test_what_a_stranger_did_has_no_say(project: Project) -> None:
+    with_purged_receipt(project)
+    project.ok("export", "@", "run.zip")
+    other = beside(project)
+    other.ok("import", str(project.root / "run.zip"))
+    assert other.run("--yes").states == {"pay": "done"}
+
+
+def test_a_push_names_the_effects_that_stay_behind(project: Project) -> None:
+    pays(project, DIES)
+    run = project.run("--yes").id
+    said = project.ok("push", str(beside(project).store)).out
+    assert f"left out {run[:10]}: it has not ended (waiting), with an open effect: pay" in said

@@ -165,6 +165,21 @@ def receipts(project: Project) -> set[str]:
     return _told(project)
 
 
+def unresolved(project: Project) -> set[str]:
+    """What an effect was done with does not say any more what it is."""
+    tool = project.write("tool.sh", "echo 1")
+    send = {
+        "shell": "printf sent",
+        "effects": "external",
+        "tool_versions": {"t": ["sh", str(tool)]},
+    }
+    project.plan({"send": send})
+    project.run("--yes")
+    tool.write_text("exit 1")
+    project.run("--yes")
+    return _told(project)
+
+
 def decisions(project: Project) -> set[str]:
     """What a person decides about a result."""
     project.plan({"a": {"shell": "echo one"}, "b": {"shell": "echo two"}})
@@ -449,6 +464,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     growing: {"additions_unfit", "skipped_by_person", "forked"},
     listing: {"items_open", "condition_open", "condition_unmet", "condition_above"},
     receipts: {"receipt_gone"},
+    unresolved: {"effect_doubted"},
     interruptions: {
         "previous_interrupted",
         "effect_unconfirmed",

@@ -1,6 +1,7 @@
 """A receipt that was purged: its effect is known to be done, and is repeated only if a person asks."""
 
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -156,7 +157,6 @@ def test_it_is_said_that_the_effect_was_done(project: Project) -> None:
             ("run", "--yes"),
             ("status",),
             ("approvals",),
-            ("approvals", "--details"),
             ("why", "pay"),
             ("why", "pay", "--wait"),
         )
@@ -252,3 +252,84 @@ def test_all_steps_by_force_is_no_wish_to_repeat_what_was_done(project: Project)
     assert (forced.code, forced.states["pay"], project.ran()) == (3, "waiting", [])
     assert project.run("--force-node", "pay", "--yes").states == {"pay": "done"}
     assert project.ran() == ["pay"]
+
+
+# --- what was done and is in doubt -------------------------------------------------------------------
+
+
+def tooled(project: Project) -> Path:
+    """A step whose key holds what a tool says; a tool that says nothing makes a hole in it."""
+    tool = project.write("tool.sh", "echo 1")
+    pays(project, tool_versions={"t": ["sh", str(tool)]})
+    assert project.run("--yes").states == {"pay": "done"}
+    return tool
+
+
+@pytest.mark.req("I17")
+def test_a_hole_in_its_key_repeats_no_effect(project: Project) -> None:
+    tool = tooled(project)
+    tool.write_text("exit 1")
+    held = is_held(project)
+    assert held.codes == {"pay": "effect_doubted"}
+    assert "cannot be resolved" in held.err
+    assert "may be the same" in project.ok("status").out
+    assert "whether that still counts" in project.ok("approvals").out
+    assert "retry does it again" in project.ok("why", "pay", "--wait").out
+    amended = project.call("amend", "pay", "-", stdin=b"x\n")
+    assert (amended.code, "'pay' waits" in amended.err) == (2, True), amended
+    is_held(project)
+    tool.write_text("echo 1")
+    assert project.run("--yes").states == {"pay": "reused"}, "it can be told again"
+    tool.write_text("exit 1")
+    is_held(project)
+    assert project.retry("pay", "--yes").states == {"pay": "done"}
+    assert project.ran() == ["pay"]
+    project.ok("verify", "--all")
+
+
+@pytest.mark.req("I17")
+@pytest.mark.parametrize("then", ["purged", "amended"])
+def test_a_hole_in_its_key_is_no_way_around_a_purge_or_a_person(
+    project: Project, then: str
+) -> None:
+    tool = tooled(project)
+    if then == "purged":
+        purge(project, "one")
+    else:
+        project.ok("amend", "pay", "-", stdin=b"paid, they say\n")
+    project.run("--yes")
+    tool.write_text("exit 1")
+    is_held(project)
+    assert project.run("--yes", "--force-node", "pay").states == {"pay": "done"}
+    assert project.ran() == ["pay"]
+    project.ok("verify", "--all")
+
+
+@pytest.mark.req("I17")
+def test_a_hole_in_the_key_of_what_is_new_changed_or_failed_holds_nobody(project: Project) -> None:
+    tool = project.write("tool.sh", "exit 1")
+    count = project.folder / "count"
+    fails = project.sh(f"test -e {count} && echo paid; touch {count}; test -s in.txt")
+    project.write("in.txt", "")
+    step = {"shell": fails, "tool_versions": {"t": ["sh", str(tool)]}, **EXTERNAL}
+    project.plan({"pay": step})
+    assert project.run("--yes").states == {"pay": "failed"}
+    project.write("in.txt", "now")
+    assert project.run("--yes").states == {"pay": "done"}
+    is_held(project)
+
+
+@pytest.mark.req("I17")
+def test_what_was_made_and_is_gone_on_without_is_held_in_the_next_run(project: Project) -> None:
+    after = {"shell": project.sh("echo x"), "needs": ["pay"]}
+    pay = {"shell": project.sh("echo paid"), "guards": ["human"], **EXTERNAL}
+    project.plan({"pay": pay, "after": after})
+    assert project.run("--yes").states["pay"] == "waiting"
+    project.ok("skip", "pay", "--because", "later")
+    assert project.ran() == ["after", "pay"]
+    is_held(project)
+    project.ok("verify", "--all")
+    project.ok("amend", "pay", "-", stdin=b"paid, they say\n")
+    assert project.run("--yes").states["pay"] in {"reused", "waiting"}
+    assert "pay" not in project.ran()
+    project.ok("verify", "--all")

@@ -29,6 +29,7 @@ KEPT = artifact()
 NOTHING = Probe(S.id, REFS)
 FOUND = Probe(S.id, REFS, found=KEPT, newest=KEPT)
 NONE = Options()
+GONE = Reason("receipt_gone")
 
 
 def change(part: str, code: str, *names: str) -> Change:
@@ -111,6 +112,27 @@ def test_a_key_with_a_hole_disables_reuse_and_says_so() -> None:
     assert chosen(probe, Options(cutoff=True)) == Choice("run", told)
 
 
+@pytest.mark.req("I17")
+def test_what_is_done_once_waits_if_nothing_can_tell_whether_it_is_the_same() -> None:
+    once = replace(S, effects="external")
+    doubts = {
+        "module 'x' cannot be resolved": FOUND._replace(unsure=("module 'x'",)),
+        "E1": FOUND._replace(contested=("E1",)),
+        "no room": FOUND._replace(unfit="no room"),
+    }
+    for because, probe in doubts.items():
+        assert chosen(probe, step_=once).repeats == Reason("effect_doubted", (because,))
+        assert chosen(probe, step_=replace(once, idempotent=True)).repeats is None
+        assert chosen(probe, Options(force_steps=(S.id,)), once).repeats is None, "somebody asked"
+        old = replace(once, fresh_for=1.0)
+        assert chosen(probe, step_=old, now=1001).repeats is None, "it would be done again anyway"
+        failed = probe._replace(previous="failed")
+        assert chosen(failed, step_=once).repeats is None, "what failed since is tried again"
+        assert chosen(failed._replace(lost=KEPT), step_=once).repeats is not None
+    first = Probe(S.id, REFS, unsure=("module 'x'",))
+    assert chosen(first, step_=once).repeats is None, "it was never done"
+
+
 @pytest.mark.req("R160")
 def test_an_artifact_whose_inputs_moved_under_way_is_not_reused() -> None:
     assert chosen(newest()) == Choice("run", Reason("input_changed"))
@@ -121,11 +143,11 @@ def test_what_is_done_once_would_be_repeated_if_only_its_receipt_is_gone() -> No
     once = replace(S, effects="external")
     for probe in (newest(change("inputs", "input_changed", "f")), GUARDS, newest()):
         lost = probe._replace(lost=KEPT, gone=True, previous="failed")
-        assert chosen(lost, step_=once) == Choice("run", Reason("output_missing"), repeats=True)
+        assert chosen(lost, step_=once) == Choice("run", Reason("output_missing"), repeats=GONE)
         assert not chosen(lost, step_=replace(once, idempotent=True)).repeats
         assert not chosen(lost, Options(force_steps=(S.id,)), once).repeats, "somebody asked"
     tried = choose(once, newest()._replace(lost=KEPT), NONE, now=0, tried=Reason("resumed"))
-    assert tried == Choice("run", Reason("resumed"), repeats=True), "whatever it is tried for"
+    assert tried == Choice("run", Reason("resumed"), repeats=GONE), "whatever it is tried for"
     again = newest()._replace(lost=KEPT)
     assert chosen(again, step_=replace(once, fresh_for=1.0), now=1001).reason == Reason("expired")
     assert not chosen(newest(change("inputs", "input_changed")), step_=once).repeats

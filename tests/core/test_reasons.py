@@ -28,7 +28,7 @@ PUBLISHED = """
     command_failed call_failed call_refused credentials_missing model_refused answer_cut
     answer_empty answer_too_large budget_spent turns_spent tool_unconfirmed timed_out lost
     not_recorded rejected_by_person stagnated stuck reopening critical_failed fatal_verdict
-    wave_failed deadlocked receipt_gone
+    wave_failed deadlocked receipt_gone effect_doubted
 """
 
 

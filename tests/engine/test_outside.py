@@ -13,6 +13,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptStarted,
     EffectConfirmed,
     EffectStarted,
@@ -23,6 +24,8 @@ from holdfast.model.event import (
     RunRested,
     RunStarted,
     StepHeld,
+    StepsReset,
+    StepWaived,
 )
 from holdfast.model.line import RunOpened, StepAmended
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_bytes
@@ -119,6 +122,14 @@ AGAIN: list[Event] = [
     AttemptAccepted(SEND, 1, DONE),
     RunEnded("completed"),
 ]
+PARKED: list[Event] = [
+    *begin(),
+    EffectConfirmed(SEND, 1, KEY),
+    AttemptParked(SEND, 1, DONE, ("human",), ("a-1",)),
+    StepsReset((SEND,), "retried"),
+    StepWaived(SEND, digest_bytes(b"gap"), DONE, "bytes", "me", DONE, 1),
+    RunEnded("completed"),
+]
 GIVEN = StepAmended(SEND, *REFS, DONE, "bytes", False, "me", None, None, RunId("r-0"), len(LOST))
 
 
@@ -132,3 +143,10 @@ def test_an_effect_that_an_earlier_run_left_open_is_not_repeated_unasked() -> No
     assert lines(({}, FAILED), ({}, AGAIN)) == [], "its command ended by itself"
     assert lines(({}, AGAIN), ({"force": True}, AGAIN)) == [], "it was confirmed"
     assert len(lines(({}, LOST), ({"force": True}, AGAIN))) == 1, "a word about all is about none"
+
+
+@pytest.mark.req("I17")
+def test_an_effect_whose_result_was_gone_on_without_is_not_repeated_unasked() -> None:
+    (told,) = lines(({}, PARKED), ({}, AGAIN))
+    assert TOLD in told
+    assert lines(({}, PARKED), ({"force_steps": (SEND,)}, AGAIN)) == []

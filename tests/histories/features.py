@@ -190,6 +190,24 @@ def receipts(project: Project) -> None:
     project.retry("send", "--yes")
 
 
+def unresolved(project: Project) -> None:
+    """A tool that does not say what it is: its effect is held, done because a person asked, and stands."""
+    tool = project.write("tool.sh", "echo 1")
+    send = {
+        "shell": "printf sent",
+        "effects": "external",
+        "tool_versions": {"t": ["sh", "tool.sh"]},
+    }
+    project.plan({"send": send})
+    project.run("--yes")
+    tool.write_text("exit 1")
+    project.run("--yes")
+    project.run("--yes")
+    tool.write_text("echo 1")
+    project.retry("send", "--yes")
+    project.run("--yes")
+
+
 def forks(project: Project) -> None:
     """A fork of a run that failed, and a fork of that; the lines go their own ways."""
     steps: dict[str, dict[str, Any]] = {
@@ -292,6 +310,7 @@ FEATURES: dict[str, Callable[[Project], object]] = {
     "params": params,
     "lost": lost,
     "receipts": receipts,
+    "unresolved": unresolved,
     "forks": forks,
     "stops": stops,
     "orders": orders,

@@ -165,14 +165,17 @@ def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifa
     if held is not None:
         return held
     newest = store.newest(loaded.plan.project, loaded.plan.name, step.id)
+    outlook = look_ahead(where, loaded, Options()).outlooks[step.id]
+    if newest is None and outlook.probe is not None and outlook.reason.code == RECEIPT_GONE:
+        newest = outlook.probe.lost  # of a run that was brought
     if newest is None:
         raise UsageError(f"'{step.id}' has no accepted artifact to amend", hint="holdfast run")
-    outlook = look_ahead(where, loaded, Options()).outlooks[step.id]
     given = {"output_modified", "expired", RECEIPT_GONE}
     stands = outlook.decision == "reuse" or outlook.reason.code in given
     if not stands:
+        then = "waits" if outlook.decision == "wait" else "will run again"
         raise UsageError(
-            f"'{step.id}' will run again, so no version of it stands: {sentence(outlook.reason)}",
+            f"'{step.id}' {then}, so no version of it stands: {sentence(outlook.reason)}",
             hint="holdfast run, then amend",
         )
     probe = outlook.probe

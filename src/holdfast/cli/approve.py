@@ -117,8 +117,9 @@ def approve(
             _refuse_handoff(handoff)
             return _plan_stands(at, which, doubted, because, yes=yes, as_json=as_json)
         chosen = _chosen(at, which, every=every, verb="approve")
-        for wanted in chosen:  # nothing is decided if one of them is not theirs to decide
+        for wanted in chosen:  # nothing is decided if one of them is not theirs to decide, or gone
             at.person.names_for(wanted.approval.request.names)
+            at.decisions.check_is_there(wanted)
         given = given._replace(handoff=_added(at, chosen, handoff))
         made = [
             at.decisions.decide(wanted, at.person, given, yes=True)

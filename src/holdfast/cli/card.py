@@ -16,7 +16,7 @@ from holdfast.cli.sides import entries_of
 from holdfast.cli.since import since_row
 from holdfast.cli.view import width_now
 from holdfast.core.approvals import Approval
-from holdfast.core.effects import RECEIPT_GONE
+from holdfast.core.effects import DOUBTED, RECEIPT_GONE
 from holdfast.core.estimate import asked_models
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
@@ -27,7 +27,6 @@ from holdfast.engine.overtaken import since
 from holdfast.errors import AttemptError, EditError, IntegrityError
 from holdfast.model.artifact import Entry, Form
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import Reason
 from holdfast.model.fixed import frozen
 from holdfast.model.plan import Step, StepId
 from holdfast.model.text import cells, clean, cut, one_line, wrap
@@ -46,7 +45,10 @@ _WHAT = {
     "effect": "a decision: its effect was started and never confirmed",
     "stuck": "a decision: it cannot get through",
 }
-_GONE = "a decision: its effect was done, and what it gave is gone"
+_DONE = {
+    RECEIPT_GONE: "a decision: its effect was done, and what it gave is gone",
+    DOUBTED: "a decision: its effect was done, and whether that still counts cannot be told",
+}
 
 
 @frozen
@@ -93,15 +95,19 @@ def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
     step, document = state.plan.steps[wanted.step], decisions.document(wanted.approval)
     names = f" from {' or '.join(request.names)}" if request.names else ""
     after = f" after {document['after']}" if document.get("after") else ""
-    is_gone = request.gate == "effect" and state.steps[step.id].reason == Reason(RECEIPT_GONE)
-    what = _GONE if is_gone else _WHAT[request.gate]
+    held = state.steps[step.id].reason if request.gate == "effect" else None
+    what = _DONE.get(held.code if held else "", _WHAT[request.gate])
     head = f"{request.step} waits for {what}{names}{after}"
     rows = [("id", f"{request.approval} in {short(wanted.run)}")]
     if step.description:
         rows.append(("is", step.description.strip()))
     rows += _since(store, decisions, wanted.approval, document, root)
     rows += _asked(state, store, step) if request.gate == "answer" else []
-    rows += _effect(decisions, wanted, is_gone=is_gone) if request.gate == "effect" else []
+    rows += (
+        _effect(decisions, wanted, was_done=what in _DONE.values())
+        if request.gate == "effect"
+        else []
+    )
     if request.gate == "step" and step.done_once and state.steps[step.id].effect is not None:
         rows += [("effect", "it began before and may have happened"), *_begun(decisions, wanted)]
     rows += _stuck(state, wanted.step) if request.gate == "stuck" else []
@@ -232,8 +238,8 @@ def prompt_words(state: State, store: Store, step: Step) -> str:
     return str(prompt or "").strip()
 
 
-def _effect(decisions: Decisions, wanted: Wanted, *, is_gone: bool) -> list[tuple[str, str]]:
-    rows = _begun(decisions, wanted, "last try" if is_gone else "begun")
+def _effect(decisions: Decisions, wanted: Wanted, *, was_done: bool) -> list[tuple[str, str]]:
+    rows = _begun(decisions, wanted, "last try" if was_done else "begun")
     first = decisions.asked_before(wanted)
     if first is not None:
         both = again(f"holdfast approve {named(wanted.step)}")

@@ -28,7 +28,7 @@ from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.since import waiting_since
 from holdfast.cli.titles import is_planning
 from holdfast.cli.view import width_now
-from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED
+from holdfast.core.effects import FOR_A_PERSON
 from holdfast.core.estimate import asked_models, looked_back
 from holdfast.core.outlay import Saved
 from holdfast.core.reasons import sentence
@@ -344,7 +344,7 @@ def _usual_next(state: State, *, driven: bool, own: Own, answered: Collection[St
             )
         reason = state.steps[first].reason
         offers = commands(state.plan.steps[first], reason)
-        if reason is not None and reason.code in {UNCONFIRMED, RECEIPT_GONE}:
+        if reason is not None and reason.code in FOR_A_PERSON:
             offers = [f"holdfast why {named(first)} --run @", f"holdfast retry {named(first)}"]
         return "    ".join(offers)
     if state.status == "blocked" and (cut := _cut_off(state)):

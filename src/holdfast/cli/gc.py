@@ -51,6 +51,7 @@ WHY = {
     "stands": "with an artifact that stands for a step",
     "reused": "with an artifact that a kept run reuses",
     "effect": "with an effect that was never confirmed, or after one",
+    "receipt": "with an effect whose receipt was purged",
     "written": "with what a person wrote and no other run keeps",
     "held": "of a line that an engine holds",
 }
@@ -98,7 +99,8 @@ def gc(
     """Remove old runs that nothing stands on, and contents that nothing names.
 
     What is pinned, young, unfinished, the newest of its line, or stands for a step always stays; so does
-    what a person wrote ('holdfast purge' removes that).
+    an effect that was never confirmed or whose receipt was purged, and what a person wrote ('holdfast purge'
+    removes that).
     """
     where = place(plan, store, plan_id)
     if keep is None and keep_runs is None and max_size is None:

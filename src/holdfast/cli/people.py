@@ -7,15 +7,16 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from holdfast import wire
-from holdfast.core.effects import RECEIPT_GONE, is_cut_off
+from holdfast.core.effects import WAS_DONE, is_cut_off
 from holdfast.core.state import State
-from holdfast.engine.journals import read_state, runs_of
+from holdfast.engine.elsewhere import brought_in
+from holdfast.engine.journals import read_state, runs_of, start_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.questions import HELD
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import AttemptStarted, Reason
+from holdfast.model.event import AttemptStarted
 from holdfast.model.line import StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
@@ -100,7 +101,7 @@ def is_held(store: Store, state: State, step: StepId) -> bool:
 def held_row(store: Store, plan: Plan, step: Step) -> Artifact | None:
     """What a step would have had that the line's last run holds for a person; without content.
 
-    None if it was done, and only its receipt is gone: that one is amended.
+    None if it was done, and its accepted receipt is gone or in doubt: that one is amended.
     """
     rows = runs_of(store, plan.project, plan.name)
     run: RunId | None = rows[-1].run if rows else None
@@ -108,14 +109,9 @@ def held_row(store: Store, plan: Plan, step: Step) -> Artifact | None:
     here = state.steps.get(step.id) if state is not None and not state.ended else None
     if here is None or state is None or not is_held(store, state, step.id):
         return None
-    if here.reason == Reason(RECEIPT_GONE):
+    if here.reason is not None and here.reason.code in WAS_DONE and here.parked is None:
         return None
-    began: AttemptStarted | None = None
-    while began is None and run is not None and (state := read_state(store, run)) is not None:
-        for recorded in store.read(f"run:{run}"):
-            if isinstance(recorded.event, AttemptStarted) and recorded.event.step == step.id:
-                began = recorded.event
-        run = state.previous
+    began = _last_try(store, plan, step.id, run)
     if began is None:
         return None
     several = len(step.produces) > 1
@@ -133,6 +129,24 @@ def held_row(store: Store, plan: Plan, step: Step) -> Artifact | None:
         attempt=began.attempt,
         form="tree" if several else "bytes",
     )
+
+
+def _last_try(store: Store, plan: Plan, step: StepId, run: RunId | None) -> AttemptStarted | None:
+    """The last attempt at a step up to a run of its line; if there is none, of the runs brought to it."""
+    while run is not None and (start := start_of(store, run)) is not None:
+        if found := _tried(store, run, step):
+            return found
+        run = start.previous
+    brought = reversed(brought_in(store, plan.project, plan.name))
+    return next(filter(None, (_tried(store, one, step) for one in brought)), None)
+
+
+def _tried(store: Store, run: RunId, step: StepId) -> AttemptStarted | None:
+    found = None
+    for recorded in store.read(f"run:{run}"):
+        if isinstance(recorded.event, AttemptStarted) and recorded.event.step == step:
+            found = recorded.event
+    return found
 
 
 def latest_run(store: Store, project: str, line: str) -> tuple[RunId, int]:

@@ -17,7 +17,7 @@ from holdfast.cli.since import answered_in
 from holdfast.cli.status import answered_words
 from holdfast.cli.whytext import Told
 from holdfast.core.causes import causes
-from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED
+from holdfast.core.effects import DOUBTED, RECEIPT_GONE, UNCONFIRMED
 from holdfast.core.react import is_full, limit_reached, may_start, time_limit
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
@@ -198,6 +198,15 @@ def _held(store: Store, state: State, step_id: StepId, reason: Reason) -> Rows:
             ("because", "it touches the outside and was done; what it gave was purged or lost"),
             *_done(store, state, step_id),
             ("to do", "amend says what it gave; retry does it again, on purpose"),
+        ]
+    if reason.code == DOUBTED:
+        return [
+            (
+                "because",
+                "it touches the outside and was done, and it may be the same that it would do now",
+            ),
+            *_done(store, state, step_id),
+            ("to do", "mend what is named and run anew; retry does it again, on purpose"),
         ]
     if reason.code == UNCONFIRMED:
         return [

@@ -11,7 +11,7 @@ from holdfast.cli.gates import ASKED
 from holdfast.cli.say import out, seconds, short
 from holdfast.cli.view import view
 from holdfast.core.causes import PASSING, Cause, Piece, part_word
-from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED
+from holdfast.core.effects import DOUBTED, RECEIPT_GONE, UNCONFIRMED
 from holdfast.core.preview import KEPT_OUT, STUCK, Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.views import reason_json
@@ -448,6 +448,8 @@ def commands_for(told: Told, known: Iterable[str]) -> tuple[str, ...]:
     elif told.decision == "wait" and code == RECEIPT_GONE:
         offers = [f"holdfast amend {name} FILE    (says what it gave)"]
         offers.append(f"holdfast run --force-node {name}    (does it again)")
+    elif told.decision == "wait" and code == DOUBTED:
+        offers = [f"holdfast run --force-node {name}    (does it again: look at its effect first)"]
     elif told.decision == "wait" and code in ASKED and not (told.reason and told.reason.because):
         offers = ["holdfast approvals", "holdfast run"]
     elif told.decision == "wait":

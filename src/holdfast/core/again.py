@@ -42,8 +42,10 @@ def steps_reset(state: State, event: StepsReset, _: int) -> None:
     for step_id in event.steps:
         step = state.steps[step_id]
         step.rejections = step.losses = step.reopened = 0
-        step.running = step.parked = None
         step.asked = step_id in event.asked
+        left = step.undecided or (step.parked is not None and step.effect_at > 0)
+        step.undecided = left and not step.asked
+        step.running = step.parked = None
         if step.tools is not None:  # whoever wants it again knows what may have happened
             step.tools.left = frozenset()
         stay(state, step_id)

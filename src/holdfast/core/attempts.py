@@ -142,7 +142,7 @@ def effect_started(state: State, event: EffectStarted, _: int) -> None:
     step = move(state, event.step, "effect_started")
     _require_attempt(step, event, "effect_started")
     step.effect, step.effect_at, step.effect_failed = event.key, state.seq + 1, False
-    step.beside = event.beside
+    step.beside, step.undecided = event.beside, False
 
 
 def effect_confirmed(state: State, event: EffectConfirmed, _: int) -> None:

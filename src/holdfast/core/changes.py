@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from holdfast.core.effects import DOUBTED, RECEIPT_GONE
 from holdfast.core.refs import Refs, Upstream
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, same
@@ -70,13 +71,13 @@ class Probe(NamedTuple):
 class Choice(NamedTuple):
     """What to do with a step, why, and with which artifact.
 
-    `repeats` says that a run would do again what was done, because only the receipt of it is gone.
+    `repeats` says that a run would do again what was done outside, and why a person must look before.
     """
 
     action: Action
     reason: Reason
     artifact: Artifact | None = None
-    repeats: bool = False
+    repeats: Reason | None = None
 
 
 def choose(
@@ -99,18 +100,14 @@ def choose(
     if not selected:
         unforced = choose(step, probe, asking_for_nothing(options), now=now)
         return unforced if unforced.action == "reuse" else Choice("skip", Reason("not_selected"))
-    lost = step.done_once and probe.lost is not None
+    gone = Reason(RECEIPT_GONE) if step.done_once and probe.lost is not None else None
     if anew or options.force or step.id in options.force_steps:
         named = anew or step.id in options.force_steps  # all steps is not a wish to repeat this one
-        return Choice("run", tried or Reason("forced"), repeats=lost and not named)
+        return Choice("run", tried or Reason("forced"), repeats=None if named else gone)
     if step.id in options.resample:
         return Choice("run", tried or Reason("resampled"))
-    if probe.unsure:
-        return Choice("run", tried or unresolved(probe) or _why_run(probe))
-    if probe.contested:
-        return Choice("run", tried or Reason("evidence_contested", probe.contested))
-    if probe.unfit:
-        return Choice("run", tried or Reason("additions_unfit", (probe.unfit,)))
+    if doubt := _doubt(probe):
+        return Choice("run", tried or doubt, repeats=_doubted(step, probe, doubt, now))
     if probe.found is not None and probe.gone and not (step.done_once or step.changes_copy):
         return Choice("run", tried or Reason("output_missing"), probe.found)
     if probe.found is not None:
@@ -122,8 +119,8 @@ def choose(
         return expired or Choice("reuse", Reason("unchanged_content"), probe.same_content)
     if step.reuse != "strict" and (kept := _only_guard(probe)) and kept.digest not in refused:
         return Choice("reguard", tried or Reason("guard_changed"), kept)
-    if lost and probe.lost is not None:
-        missing = Choice("run", tried or Reason("output_missing"), repeats=True)
+    if gone is not None and probe.lost is not None:
+        missing = Choice("run", tried or Reason("output_missing"), repeats=gone)
         return _expired(step, probe.lost, now) or missing
     return Choice("run", tried or _why_run(probe))
 
@@ -137,6 +134,23 @@ def unresolved(probe: Probe) -> Reason | None:
     """Why a step that cannot know its own key runs; None if it runs for the first time anyway."""
     names = tuple(f"{name} cannot be resolved" for name in probe.unsure)
     return None if probe.newest is None else Reason("command_changed", names)
+
+
+def _doubt(probe: Probe) -> Reason | None:
+    """Why nothing that was accepted can stand, whatever its key: nobody knows that, or what came with it."""
+    if probe.unsure:
+        return unresolved(probe) or _why_run(probe)
+    if probe.contested:
+        return Reason("evidence_contested", probe.contested)
+    return Reason("additions_unfit", (probe.unfit,)) if probe.unfit else None
+
+
+def _doubted(step: Step, probe: Probe, doubt: Reason, now: int) -> Reason | None:
+    """Why a person must look before such a step runs: what it did outside may be what it would do now."""
+    done = probe.lost or (probe.newest if probe.previous != "failed" else None)
+    if not step.done_once or done is None or _expired(step, done, now):
+        return None
+    return Reason(DOUBTED, doubt.because)
 
 
 _CLOCKS_DIFFER = 60_000  # ms by which clocks may differ before a time is not believed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
+from holdfast.core.effects import UNCONFIRMED
 from holdfast.core.moves import (
     BY_CONDITION,
     LOST,
@@ -68,7 +69,7 @@ def settle(state: State, ending: Ending) -> list[RunEvent]:
     reason = _give_up(state, ending)
     if reason is None:
         return facts
-    if reason.code == "effect_unconfirmed":
+    if reason.code == UNCONFIRMED:
         return [*facts, StepHeld(ending.step, reason)]
     if isinstance(ending, AttemptRejected | AttemptFailed) and reason.code in BEYOND:
         held = beyond(state, state.plan.steps[ending.step])
@@ -97,7 +98,7 @@ def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost
     only_guarded = started is not None and started.reguard is not None
     if isinstance(ending, AttemptLost):
         if step.done_once and not only_guarded:
-            return Reason("effect_unconfirmed")
+            return Reason(UNCONFIRMED)
         spent = ending.code not in UNSEEN and now.losses >= step.lost_retries
         return Reason(ending.code, _limit(step, ending.code)) if spent else None
     if isinstance(ending, AttemptFailed):

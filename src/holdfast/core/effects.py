@@ -18,6 +18,9 @@ Word = StepAmended | StepAccepted
 
 UNCONFIRMED: Final = "effect_unconfirmed"
 RECEIPT_GONE: Final = "receipt_gone"  # it was done, and what it gave was purged or lost
+DOUBTED: Final = "effect_doubted"  # it was done, and nothing can tell whether that still counts
+WAS_DONE: Final = frozenset({RECEIPT_GONE, DOUBTED})
+FOR_A_PERSON: Final = WAS_DONE | {UNCONFIRMED}
 BY_PEOPLE: Final = frozenset({"amended", "accepted_by_person"})
 TAKEN_AGAIN: Final = frozenset({"unchanged", "unchanged_content", "reguarded"}) | BY_PEOPLE
 REJECTED: Final = "rejected_by_person"
@@ -28,17 +31,22 @@ def is_open(state: State, step_id: StepId) -> bool | None:
     """Whether a run left an effect that may have happened; None if earlier runs have to be asked.
 
     Nobody knows it either if a person rejected the step, or went on without it, nor if an artifact stands
-    that was there before. What was made and waits for a person is done, and has no artifact yet. A command
-    that ended by itself, without a result, left nothing open.
+    that was there before. What was made and waits for a person is done, and has no artifact yet; it has none
+    at all if it got lost, or if people went on without it. A command that ended by itself, without a result,
+    left nothing open.
     """
     here = state.steps.get(step_id)
     if here is None:
         return None
     code = here.reason.code if here.reason is not None else ""
-    if here.phase == "waiting" and (code == UNCONFIRMED or here.parked is not None):
+    if here.phase == "waiting" and code == UNCONFIRMED:
+        return True
+    if here.phase in {"waiting", "failed"} and here.parked is not None:
         return True
     if here.phase in COMPLETE and step_id not in state.gaps:
         return None if takes_again(state, step_id) else False
+    if here.undecided:
+        return True
     if not here.attempts:
         return None
     return here.effect is not None and not here.effect_failed
@@ -48,7 +56,7 @@ def made_none(state: State, step_id: StepId) -> bool:
     """Whether a step is held only for what another run left open, or did: that one knows how it ended."""
     here = state.steps[step_id]
     code = here.reason.code if here.reason is not None else ""
-    held = here.phase == "waiting" and code in {UNCONFIRMED, RECEIPT_GONE}
+    held = here.phase == "waiting" and code in FOR_A_PERSON
     return held and here.effect is None and here.parked is None
 
 

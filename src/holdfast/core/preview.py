@@ -16,7 +16,7 @@ from dataclasses import fields, replace
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.core.changes import Choice, Probe, choose, unresolved
-from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED
+from holdfast.core.effects import UNCONFIRMED
 from holdfast.core.moves import BY_CONDITION, LEFT_OUT
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
@@ -294,7 +294,7 @@ class _Foresight:
             )
             if not choice.repeats or made.decision != "run" or self._sight.held(step):
                 return made
-            return replace(made, decision="wait", reason=Reason(RECEIPT_GONE))
+            return replace(made, decision="wait", reason=choice.repeats)
         disk = self._sight.disk(step, choice.artifact) if step.produces else Disk()
         if disk.edited and not selected:
             return Outlook("wait", Reason("not_selected"), probe)

@@ -70,6 +70,7 @@ SENTENCES: Final[dict[str, str]] = {
     "replan_wanted": "what was learned speaks against the plan: {names}",
     "effect_unconfirmed": "its effect was started and never confirmed; a person must look",
     "receipt_gone": "its effect was done, and what it gave is gone; a person must look",
+    "effect_doubted": "its effect was done, and it may be the same now: {names}; a person must look",
     "limit_reached": "a limit was reached: {names}",
     "stopped": "the run was stopped",
     "guard_rejected": "a guard rejected it: {names}",

@@ -68,6 +68,7 @@ class StepState:
     beside: tuple[str, ...] = ()  # attempts of other runs whose effect was open then
     answered: bool = False  # a person gave its result when it was held, and that stands
     effect_failed: bool = False  # its command ended by itself, without a result
+    undecided: bool = False  # what its effect made waited for people, who went on without it
     held_at: int = 0  # the number of the event that holds it for a person
     reopened: int = 0  # how often it sent a step above it back
     sent_back: int = 0  # how often a step below sent it back

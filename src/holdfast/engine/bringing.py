@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from holdfast.core.state import State
 from holdfast.core.views import artifacts_of
 from holdfast.engine.audit import purged_in, run_problem
 from holdfast.engine.collect import digests_in
@@ -23,6 +24,7 @@ from holdfast.engine.leaving import Arriving, leaving
 from holdfast.engine.lines import line_journal
 from holdfast.engine.naming import Listed, Names
 from holdfast.engine.needed import files_of
+from holdfast.engine.opened import is_left
 from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.words import Contests, doubted
 from holdfast.errors import ConflictError, IntegrityError, UsageError
@@ -158,10 +160,18 @@ def _sorted_out(
             left.append(LeftOut(row, "was imported as history; export and import it"))
         elif not has_ended(source, row.run):
             state = read_state(source, row.run)
-            left.append(LeftOut(row, f"has not ended ({state.status if state else 'empty'})"))
+            why = f"has not ended ({state.status if state else 'empty'})"
+            left.append(LeftOut(row, why + _left_behind(state)))
         else:
             goes.append(row)
     return there, left, goes
+
+
+def _left_behind(state: State | None) -> str:
+    """What the other store will not know of: effects of a run that may have happened."""
+    once = [s for s, step in state.plan.steps.items() if step.done_once] if state else []
+    names = [step_id for step_id in once if state is not None and is_left(state, step_id)]
+    return f", with an open effect: {', '.join(sorted(names))}" if names else ""
 
 
 def _is_brought(store: Store, row: RunRow) -> bool:
@@ -197,7 +207,9 @@ class _Loader:
         said = replace(found.line, absent=tuple(sorted(absent)), stood=stood)
         arrives = replace(row, number=0, fence=1, imported=True)
         rows = rebuilt_index(Arriving(self._source, arrives, said))
-        said = replace(said, barred=tuple(self._barred(row, rows, here, {*contents})))
+        barred = dict(self._barred(row, rows, here, {*contents}))
+        gone = tuple(one for one, is_gone in barred.items() if is_gone)
+        said = replace(said, barred=tuple(barred), gone=gone)
         rows = rebuilt_index(Arriving(self._source, arrives, said))
         sends = {one: self._sizes[one] for one in contents if one not in self._there}
         self._there.update(sends)
@@ -214,23 +226,23 @@ class _Loader:
         rows: Iterable[Artifact],
         here: Iterable[Artifact],
         contents: Collection[Digest],
-    ) -> Iterator[Doubted]:
-        """The rows that count for nothing where they go."""
+    ) -> Iterator[tuple[Doubted, bool]]:
+        """The rows that count for nothing where they go, and whether that is only for want of content."""
         known = {doubted(row): row for row in here}
+        came = came_with(self._source, run)
+        were_gone = frozenset(came.gone if came is not None else ())
         contests = self._contests_of(run)
         for row in rows:
             if row.status != "accepted" or row.source != "generated":
                 continue
             own = known.get(doubted(row))
             stands = own is not None and own.status == "accepted" and own.source == "generated"
-            if (
-                own is None
-                or not (stands and own.reusable)
-                or contests.of(own)
-                or not _is_whole(self._source, row, contents)
-                or self._is_displaced(run, row)
-            ):
-                yield doubted(row)
+            if own is None or not stands or contests.of(own):
+                yield doubted(row), doubted(row) in were_gone
+            elif not own.reusable or not _is_whole(self._source, row, contents):
+                yield doubted(row), row.reusable
+            elif self._is_displaced(run, row):
+                yield doubted(row), False
 
     def _is_displaced(self, run: RunRow, row: Artifact) -> bool:
         """Whether something stands there under the same key that nobody knows to be older."""

@@ -1,11 +1,11 @@
 """What of a store may go: ended runs that nothing stands on, and contents that nothing names.
 
 A run stays if it is the newest of its line, not ended, young, pinned, if an artifact it made stands for
-a step or is what a kept run reuses, if it is the last to hold what a person wrote, or if it or an older
-run holds an effect that nobody confirmed. What is named is found in the events themselves: every digest in
-an event is a root, and a stored JSON object (a manifest of files, the own parts of a key) names further
-ones. An artifact that happens to look like that can keep a content alive too long, never remove one too
-early.
+a step or is what a kept run reuses, if it is the last to hold what a person wrote, if it or an older
+run holds an effect that nobody confirmed, or if what it made of an effect was purged: only it knows then
+that this was done. What is named is found in the events themselves: every digest in an event is a root, and
+a stored JSON object (a manifest of files, the own parts of a key) names further ones. An artifact that
+happens to look like that can keep a content alive too long, never remove one too early.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import NamedTuple
 
+from holdfast.core.effects import UNCONFIRMED
 from holdfast.engine.lines import line_journal
 from holdfast.engine.makers import Losses, Makers, lost_with
 from holdfast.engine.naming import Chosen, Listed, Names
 from holdfast.engine.outlays import paid_by
 from holdfast.engine.pins import Pin, pins
+from holdfast.engine.rebuilt import holds
+from holdfast.engine.words import doubted
 from holdfast.engine.written import Wrote, written_in
 from holdfast.errors import ConflictError
 from holdfast.model.digest import Digest
@@ -42,6 +45,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.line import (
     ContentPurged,
+    Doubted,
     HandoffGiven,
     LedgerSaid,
     Pinned,
@@ -241,7 +245,7 @@ def _take(told: Told, recorded: Recorded, makers: Makers, doubtful: Collection[S
             for item in event.items:
                 told.needs.update(makers.of(told.row.project, item))
             told.held.difference_update(i.step for i in event.items)
-        case StepHeld() if event.reason.code == "effect_unconfirmed":
+        case StepHeld() if event.reason.code == UNCONFIRMED:
             told.held.add(event.step)
         case _:
             pass
@@ -300,25 +304,42 @@ class _Index(NamedTuple):
     makers: Makers
     stands: set[RunId]  # runs with an artifact that stands for a step
     pinned: set[RunId]  # runs that made a pinned content
+    purged: dict[RunId, set[StepId]]  # steps of a run whose content a person had removed
 
 
 def _indexed(store: Store, marks: Sequence[Pin], bounds: Bounds) -> _Index:
     """Look at every row of the index once, and keep none."""
     newest = {(row.project, row.line): row.run for row in store.runs()}
     found = _Index(
-        Makers({run for line, run in newest.items() if line not in bounds.lines}), set(), set()
+        Makers({run for line, run in newest.items() if line not in bounds.lines}), set(), set(), {}
     )
     contents = {mark.digest for mark in marks if mark.digest is not None}
+    purged, gone = _removed(store)
     standing: dict[_Line, dict[StepId, RunId]] = {}
     for row in store.artifacts(status="accepted"):
         if row.digest in contents:
             found.pinned.add(row.run)
+        was_purged = purged and not row.reusable and holds(store, row, purged)
+        if was_purged or (gone and doubted(row) in gone):
+            found.purged.setdefault(row.run, set()).add(row.step)
         if row.source != "imported":
             standing.setdefault((row.project, row.line), {})[row.step] = row.run
             found.makers.take(row)
     for steps in standing.values():
         found.stands.update(steps.values())
     return found
+
+
+def _removed(store: Store) -> tuple[set[Digest], set[Doubted]]:
+    """The contents that people had removed, and the rows of brought runs whose content had been before."""
+    lines = [j for j in store.journals() if j.startswith("line:")]
+    purged, gone = set[Digest](), set[Doubted]()
+    for _, recorded in store.told(lines, [ContentPurged, RunImported]):
+        if isinstance(recorded.event, ContentPurged):
+            purged.update(recorded.event.digests)
+        elif isinstance(recorded.event, RunImported):
+            gone.update(recorded.event.gone)
+    return purged, gone
 
 
 def _fixed(
@@ -342,6 +363,12 @@ def _fixed(
         stays.setdefault(run, "stands")
     for run in _unconfirmed(told):
         stays.setdefault(run, "effect")
+    acted: dict[_Line, set[StepId]] = {}  # a run that only guarded again began no effect itself
+    for t in told:
+        acted.setdefault(t.line, set()).update(t.outside)
+    for t in told:
+        if acted[t.line] & index.purged.get(t.row.run, set()):
+            stays.setdefault(t.row.run, "receipt")
     return stays
 
 

@@ -9,15 +9,17 @@ from typing import NamedTuple, cast
 from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
 from holdfast.core.effects import is_cut_off, is_in_hand
 from holdfast.core.state import State
+from holdfast.engine.elsewhere import brought_in
 from holdfast.engine.journals import has_ended, read_state, runs_of
 from holdfast.engine.lines import Line
 from holdfast.engine.opened import asked_about
 from holdfast.engine.overtaken import differing, overtaken, replaced_by
 from holdfast.engine.questions import HELD
 from holdfast.engine.unkept import Hidden, check_words
-from holdfast.errors import UsageError
-from holdfast.model.artifact import Form
+from holdfast.errors import PurgedError, UsageError
+from holdfast.model.artifact import Form, tree_entries
 from holdfast.model.digest import Digest, Json, canonical
+from holdfast.model.event import AttemptParked
 from holdfast.model.fixed import frozen
 from holdfast.model.line import (
     ApprovalDecided,
@@ -26,7 +28,7 @@ from holdfast.model.line import (
     LineEvent,
     Scope,
 )
-from holdfast.model.plan import Plan, RunId, StepId
+from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.model.policy import Rule, ruling
 from holdfast.ports import Store
 
@@ -149,6 +151,24 @@ def decision(
         rule=rule,
         handoff=given.handoff,
     )
+
+
+def check_there(store: Store, parked: AttemptParked) -> None:
+    """PurgedError if a person had something of a kept candidate removed."""
+    content = store.get(parked.digest)
+    for entry in tree_entries(content) if parked.form == "tree" else ():
+        store.get(entry.digest)
+    for digest in (parked.handoff, parked.fragment):
+        if digest is not None:
+            store.get(digest)
+
+
+def _ways_on(step: Step) -> str:
+    if not step.done_once:
+        return (
+            f"make it again: holdfast retry {step.id}; or holdfast reject {step.id} --because '…'"
+        )
+    return f"its effect was done: holdfast resume, then holdfast amend {step.id} FILE, or retry, or reject"
 
 
 class Decisions:
@@ -299,13 +319,20 @@ class Decisions:
 
     def begun(self, wanted: Wanted) -> Begun:
         """What is known of the effect that a step is held for, perhaps from an earlier run."""
-        run: RunId | None = wanted.run
-        while run is not None and (state := self._read(self._store, run)) is not None:
+        for state in self._back_from(wanted.run):
             here = state.steps.get(wanted.step)
             if here is not None and here.attempts:
-                return Begun(run, here.attempts, here.effect, here.started_at)
-            run = state.previous
+                return Begun(state.run, here.attempts, here.effect, here.started_at)
         return Begun(wanted.run, 0, None, wanted.approval.at)
+
+    def _back_from(self, run: RunId | None) -> Iterator[State]:
+        """A run and those before it, then those that were brought to the line; newest first."""
+        while run is not None and (state := self._read(self._store, run)) is not None:
+            yield state
+            run = state.previous
+        for other in reversed(brought_in(self._store, self._project, self._name)):
+            if (state := self._read(self._store, other)) is not None:
+                yield state
 
     def asked_before(self, wanted: Wanted) -> Wanted | None:
         """The first question of another run about the very effect that a step is held for."""
@@ -334,6 +361,8 @@ class Decisions:
         check_words(given.because, self._hidden)
         if yes and wanted.approval.request.gate == "effect":
             self._check_in_nobodys_hand(wanted.step)
+        if yes:
+            self.check_is_there(wanted)
         approval = self._written(wanted)
         said = decision(self._store, approval, person, given, yes=yes, run=wanted.run)
 
@@ -352,6 +381,21 @@ class Decisions:
                     f"the effect of '{step_id}' is under way in run '{state.run}'",
                     hint="wait until that has ended; then it is known, or you are asked",
                 )
+
+    def check_is_there(self, wanted: Wanted) -> None:
+        """UsageError if what a person is to let stand was purged: nothing would stand."""
+        if wanted.approval.request.gate != "guard":
+            return
+        state = self.state_of(wanted)
+        parked = state.steps[wanted.step].parked
+        try:
+            if parked is not None:
+                check_there(self._store, parked)
+        except PurgedError as error:
+            words = f"what '{wanted.step}' made is gone, so there is nothing to approve"
+            raise UsageError(
+                f"{words}: {error.message}", hint=_ways_on(state.plan.steps[wanted.step])
+            ) from error
 
     def _written(self, wanted: Wanted) -> Approval:
         """The question as the line has it."""

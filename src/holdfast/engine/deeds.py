@@ -51,7 +51,10 @@ class Deeds:
             before = self._prober.unconfirmed(step.id, self._state.previous) or before
         if before.effect and (before.config_ref == started.config_ref or not _failed(before)):
             key = before.effect
-        return EffectStarted(step.id, started.attempt, key, tuple(one.attempt for one in left))
+        names = [one.attempt for one in left]
+        if (other := self._prober.left_elsewhere(step.id, self._state.previous)) is not None:
+            names.append(effect_name(other, step.id))
+        return EffectStarted(step.id, started.attempt, key, tuple(names))
 
     def is_open_beside(self, step_id: StepId) -> bool:
         """Whether an engine that shared the line left the effect of a step open; the newest run knows.

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from holdfast.core.approvals import Approval
 from holdfast.core.decide import reset
-from holdfast.core.effects import made_none
+from holdfast.core.effects import RECEIPT_GONE, made_none
 from holdfast.core.moves import IN_CONFLICT
 from holdfast.core.state import State, StepState
 from holdfast.engine.conflicts import Conflicts
+from holdfast.engine.decisions import check_there
 from holdfast.engine.finish import Finisher
 from holdfast.engine.gate import Answer, Gatekeeper
 from holdfast.engine.grow import Steps
@@ -23,7 +24,7 @@ from holdfast.engine.result import Result
 from holdfast.engine.scribe import Scribe
 from holdfast.engine.settling import Settler
 from holdfast.engine.world import World
-from holdfast.errors import EditError
+from holdfast.errors import EditError, PurgedError
 from holdfast.model.event import (
     AttemptParked,
     AttemptStarted,
@@ -65,10 +66,12 @@ class People:
         self._settler = Settler(state, finisher)
         self._said_waiting: set[StepId] = set()
         self._inherited: set[StepId] = set()
+        self._kept: list[StepId] = []  # those with a candidate that an earlier engine kept
         if state.counts["waiting"]:
             steps = state.steps.items()  # who is held for another run looks again at that one
             found = (s for s, here in steps if _asked_before(here) or made_none(state, s))
             self._inherited = set(found)
+            self._kept = [s for s, here in steps if here.parked is not None]
 
     # --- asking -----------------------------------------------------------------------------------
 
@@ -138,6 +141,8 @@ class People:
     def heed(self) -> None:
         """Do what people decided about the steps that wait for them."""
         self._hold.has_news = False
+        while self._kept:
+            self._look_for(self._kept.pop(0))
         if self._state.conflicts:
             self._settle_conflicts()
         self._gates.refresh()
@@ -160,7 +165,7 @@ class People:
                 self._scribe.append(StepsReleased((step_id,), "resumed"))
             return
         no = self._gates.rejection(asked)
-        if here.parked is not None:
+        if here.parked is not None and not is_held:
             self._decide(step_id, no)
         elif no is not None:
             assert no.decision is not None  # it was rejected; what the person said is kept
@@ -191,6 +196,23 @@ class People:
         more, unfit = self._growth.kept_with(parked) if no is None else ({}, "")
         result = self._finisher.decided(step_id, no, self._world.clock(), unfit, said)
         self._end(result, more, started)
+
+    def _look_for(self, step_id: StepId) -> None:
+        """Go on without a kept candidate that was purged since; under an engine nothing is.
+
+        Its step fails; what it did outside is done, so that it is held for a person instead.
+        """
+        here = self._state.steps[step_id]
+        is_held = here.reason is not None and here.reason.code in HELD
+        if here.phase != "waiting" or here.parked is None or is_held:
+            return
+        try:
+            check_there(self._world.store, here.parked)
+        except PurgedError as error:
+            if self._state.plan.steps[step_id].done_once:
+                self._scribe.append(StepHeld(step_id, Reason(RECEIPT_GONE)))
+            else:
+                self._scribe.fail(step_id, Reason("output_missing", (error.message,)))
 
     def _end(self, result: Result, more: Steps, started: AttemptStarted) -> None:
         """A kept candidate is accepted or refused, or goes on being kept because of a new conflict."""

@@ -122,7 +122,8 @@ class Looker:
                 raise
             self._world.remind(f"{step.id}: {error.message}; it is made again")
             missing = Reason("output_missing", step.produces)
-            return Look(probed, Choice("run", missing, repeats=step.done_once))
+            gone = Reason(RECEIPT_GONE) if step.done_once else None
+            return Look(probed, Choice("run", missing, repeats=gone))
 
     def _beside(self, step: Step, probed: Probed, choice: Choice, artifact: Artifact) -> Look:
         """What becomes of an artifact that stands, given what lies at its output paths."""
@@ -221,7 +222,7 @@ class Looker:
         goes_on = here.asked or (
             here.effect_at and not here.stood
         )  # what this run began, it may end
-        return Reason(RECEIPT_GONE) if look.choice.repeats and not goes_on else None
+        return None if goes_on else look.choice.repeats
 
     def _is_open(self, step: Step, choice: Choice) -> bool:
         """Whether an effect is open, or was settled by a person's word that cannot stand."""

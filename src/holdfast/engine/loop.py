@@ -17,7 +17,7 @@ from functools import partial
 from shlex import quote
 
 from holdfast.core.decide import leave_out, set_aside, settle
-from holdfast.core.effects import RECEIPT_GONE
+from holdfast.core.effects import DOUBTED, WAS_DONE
 from holdfast.core.react import can_never_start, limit_reached, react
 from holdfast.core.reopen import reopenings
 from holdfast.core.state import State
@@ -384,8 +384,8 @@ class Engine:
     def _hold_back(self, step_id: StepId, reason: Reason) -> None:
         """A person must look before a step touches the outside again."""
         self._append(StepHeld(step_id, reason))
-        if reason.code == RECEIPT_GONE:
-            self._world.remind(_gone(step_id))
+        if reason.code in WAS_DONE:
+            self._world.remind(_was_done(step_id, reason))
 
     def _may_be_anothers(self, step: Step, look: Look) -> bool:
         """Whether what lies at a step's output paths may come from an attempt of another engine.
@@ -580,8 +580,13 @@ class Engine:
             hints.close()
 
 
-def _gone(step_id: StepId) -> str:
+def _was_done(step_id: StepId, reason: Reason) -> str:
     name = quote(step_id)  # of an item it has brackets
+    if reason.code == DOUBTED:
+        return (
+            f"{step_id}: {', '.join(reason.because)}; doing it again may repeat its effect,"
+            f" and holdfast retry {name} does it"
+        )
     return (
         f"{step_id}: what it gave is gone, and doing it again would repeat its effect;"
         f" holdfast amend {name} FILE says what it gave, holdfast retry {name} does it again"

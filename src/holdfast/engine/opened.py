@@ -18,6 +18,7 @@ from holdfast.core.state import State
 from holdfast.engine.journals import overlapping, read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.questions import Question, goes_on
+from holdfast.engine.received import TELLING, Received
 from holdfast.model.line import StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Store
@@ -116,14 +117,17 @@ def _since(
 
 
 def _open_since(store: Store, state: State, step_id: StepId) -> dict[RunId, int] | None:
-    told = store.told(
-        [line_journal(state.project, state.line)], [StepAmended, StepAccepted, StepUndone]
-    )
-    words: list[Word] = []
+    told = store.told([line_journal(state.project, state.line)], [*TELLING, StepUndone])
+    words, received = list[Word](), Received()
     for _, recorded in told:
         event = recorded.event
+        received.take(recorded)
         if isinstance(event, StepUndone):
             words = [] if event.step == step_id else words
         elif isinstance(event, StepAmended | StepAccepted) and event.step == step_id:
             words.append(event)
-    return open_since(partial(read_state, store), words, step_id, state.run)
+    past = partial(read_state, store)
+    since = open_since(past, words, step_id, state.run)
+    if since is None and (left := received.open_of(store, past, step_id, state.run)) is not None:
+        return {left.run: left.steps[step_id].effect_at or left.steps[step_id].held_at}
+    return since

@@ -38,6 +38,7 @@ class Ran:
     joined: bool = False
     came: dict[str, Spot] = field(default_factory=dict)
     left: dict[str, Spot] = field(default_factory=dict)  # its own that are open, by step
+    parked: dict[str, Spot] = field(default_factory=dict)  # made, and people are to decide about it
     acted: set[str] = field(default_factory=set)  # steps
     knew: dict[str, set[str]] = field(default_factory=dict)  # attempts beside that were open then
 
@@ -49,7 +50,7 @@ class Told:
     repeats: set[tuple[str, str, int]] = field(default_factory=set)  # attempts that a yes covers
     given: dict[str, list[Spot]] = field(default_factory=dict)  # by step, after which event
     order: Mapping[str, int] = field(default_factory=dict)  # of the runs
-    words: set[str] = field(default_factory=set)  # steps that were undone or gone on without
+    words: set[str] = field(default_factory=set)  # steps that were undone
 
 
 def repeated(store: Store, rows: Sequence[RunRow]) -> Iterator[str]:
@@ -82,7 +83,7 @@ def _heard(store: Store, journal: str) -> Told:
             body = json.loads(row.body)
             spot = Spot(body["after_run"], body["after_seq"])
             told.given.setdefault(body["step"], []).append(spot)
-        elif row.kind in {"step_undone", "skip_requested"}:
+        elif row.kind == "step_undone":
             told.words.add(json.loads(row.body)["step"])
     return told
 
@@ -103,6 +104,12 @@ def _of_run(store: Store, run: str, told: Told, before: dict[str, Ran]) -> Itera
             once |= _done_once(store, body["plan"])
         elif row.kind == "steps_reset":
             asked |= {*body.get("asked", ())}
+        elif row.kind == "attempt_parked" and body["step"] in once:
+            here.parked[body["step"]] = Spot(
+                run, row.seq, f"{run}.{body['step']}.{body['attempt']}"
+            )
+        elif row.kind == "step_waived" and body["step"] in here.parked:
+            here.left[body["step"]] = here.parked.pop(body["step"])
         elif row.kind == "effect_started" and body["step"] in once:
             step, attempt = body["step"], body["attempt"]
             may = step in asked or step in told.words or (run, step, attempt) in told.repeats
@@ -116,10 +123,13 @@ def _of_run(store: Store, run: str, told: Told, before: dict[str, Ran]) -> Itera
             here.acted.add(step)
             asked.discard(step)  # who asked for it knew nothing of what it left
             here.knew[step] = {*body.get("beside", ())}
+        elif row.kind == "attempt_rejected":
+            here.parked.pop(body["step"], None)
         elif row.kind in _MADE or (
             row.kind == "attempt_failed" and body["code"] == "command_failed"
         ):
             here.left.pop(body["step"], None)
+            here.parked.pop(body["step"], None)
             here.acted.add(body["step"])
 
 

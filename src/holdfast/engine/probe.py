@@ -27,9 +27,10 @@ from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import whole_of
 from holdfast.engine.rebuilt import holds
+from holdfast.engine.received import Received
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.unwind import Unwinder
-from holdfast.engine.words import Contests
+from holdfast.engine.words import Contests, doubted
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_parts
@@ -57,13 +58,14 @@ class _Said(NamedTuple):
     """What people wrote to the line: refs they withdrew; after which run they put a version in place.
 
     `given` are the versions that were not withdrawn since, each with its moment; `purged` are contents that
-    were removed, with the journals that had made something of them.
+    were removed, with the journals that had made something of them. `received` are brought runs.
     """
 
     undone: dict[StepId, set[Digest]]
     after: dict[tuple[StepId, Digest, Digest], RunId]
     given: dict[StepId, list[tuple[int, Word]]]
     purged: list[tuple[frozenset[Digest], frozenset[str]]]
+    received: Received
 
 
 class Prober:
@@ -160,13 +162,14 @@ class Prober:
     def _lost(self, step: Step, probe: Probe, options: Options) -> Artifact | None:
         """What would answer for the step if its content had not been purged or lost."""
         newest, refs = probe.newest, probe.refs
-        if newest is None:
-            return None
-        by_guards = probe.only_guards and step.reuse != "strict" and step.done_once
-        answers = by_guards or newest.config_ref == refs.config_ref
-        if answers and self._is_lost(newest):
-            return newest
+        if newest is not None:
+            by_guards = probe.only_guards and step.reuse != "strict" and step.done_once
+            answers = by_guards or newest.config_ref == refs.config_ref
+            if answers and self._is_lost(newest):
+                return newest
         if not step.done_once:  # it is made again, for whatever changed since the newest one
+            return None
+        if newest is None and not self._said_by_people().received.gone:
             return None
         found, by_content = None, options.cutoff or step.reuse == "content"
         for row in self._once_accepted(step):
@@ -176,14 +179,17 @@ class Prober:
         return found
 
     def _once_accepted(self, step: Step) -> Iterator[Artifact]:
+        gone = self._said_by_people().received.gone
         for row in self._store.artifacts(
             project=self._project, line=self._line, step=step.id, status="accepted"
         ):
-            if row.source != "imported":
+            if row.source != "imported" or (gone and doubted(row) in gone):
                 yield row
 
     def _is_lost(self, artifact: Artifact) -> bool:
         """Whether an artifact cannot stand only because its content was purged, or is not there."""
+        if artifact.source == "imported":  # it says so where it comes from
+            return True
         return self._was_purged(artifact) or not self._is_there(artifact)
 
     def _was_purged(self, artifact: Artifact) -> bool:
@@ -242,9 +248,10 @@ class Prober:
 
     def _said_by_people(self) -> _Said:
         if self._said is None:
-            self._said = _Said({}, {}, {}, [])
+            self._said = _Said({}, {}, {}, [], Received())
             for recorded in self._store.read(line_journal(self._project, self._line)):
                 event = recorded.event
+                self._said.received.take(recorded)
                 if isinstance(event, StepUndone):
                     refs = self._said.undone.setdefault(event.step, set())
                     refs.update(row.config_ref for row in event.rows)
@@ -444,7 +451,16 @@ class Prober:
     def open_since(self, step: StepId, previous: RunId | None) -> dict[RunId, int] | None:
         """From where on a person's word is about an effect that earlier runs left open; None if none is."""
         words = [word for _, word in self._said_by_people().given.get(step, ())]
-        return open_since(self.now, words, step, previous)
+        since = open_since(self.now, words, step, previous)
+        if since is None and (left := self.left_elsewhere(step, previous)) is not None:
+            then = left.steps[step]
+            return {left.run: then.effect_at or then.held_at}
+        return since
+
+    def left_elsewhere(self, step: StepId, previous: RunId | None) -> State | None:
+        """The run of another store that left an effect of a step open, if nobody answered that here."""
+        received = self._said_by_people().received
+        return received.open_of(self._store, self.now, step, previous)
 
     def given(self, step: StepId, since: Mapping[RunId, int]) -> Artifact | None:
         """What a person put in the place of a step last, after one of these events of runs."""
@@ -460,7 +476,8 @@ class Prober:
             then = past.steps.get(step)
             if then is not None and then.effect is not None:
                 return then
-        return None
+        left = self.left_elsewhere(step, previous)
+        return None if left is None or left.steps[step].effect is None else left.steps[step]
 
     def was_completed(self, run: RunId) -> bool:
         """Whether a run came to its end; nothing of it has to be read for that but its last event."""

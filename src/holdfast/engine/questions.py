@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED
+from holdfast.core.effects import FOR_A_PERSON
 from holdfast.core.state import StepState
 from holdfast.engine.probe import Probed
 from holdfast.model.artifact import Form
@@ -20,7 +20,7 @@ from holdfast.model.plan import Guard, RunId, Step, StepId, fragment_bytes
 
 SUBJECT_SCHEMA = "holdfast.approval/1"
 # a person says whether it may be tried again
-HELD = frozenset({UNCONFIRMED, RECEIPT_GONE, "stuck"})
+HELD = FOR_A_PERSON | {"stuck"}
 
 
 class Question(NamedTuple):

@@ -455,7 +455,8 @@ class RunImported:
     `pages` what steps had been told, `vouched` what people had approved. All of it counts for this run alone.
 
     With `store`, a person brought it from there who may write both: what it made is reused here, but for
-    the rows that are `barred`. `stood` is what its reuses by content stood on.
+    the rows that are `barred`. Of these, `gone` are those that only lack their content, which was purged or
+    lost. `stood` is what its reuses by content stood on.
     """
 
     run: RunId
@@ -470,6 +471,7 @@ class RunImported:
     barred: tuple[Doubted, ...] = ()
     stood: tuple[StoodThen, ...] = ()
     vouched: tuple[VouchedThen, ...] = ()
+    gone: tuple[Doubted, ...] = ()
 
 
 LineEvent = (
