@@ -1,6 +1,7 @@
 """Plays of every kind, killed at each changing call of each of their commands, come to the same end."""
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,23 +16,40 @@ from tests.postgres import Server
 CALLS = (*SHIM_CALLS, "fork")  # also before a program is started: git is one
 SLICES = {"reference": 12, "PostgreSQL": 4}
 SLICE = 3  # of the small ones
+ENDS = 2  # so often in a row a command ends by itself: then it has no call of that number
 NEW_RUN_EVERY = 5  # of so many cases one goes on with `run`, which supersedes, instead of `resume`
 
 
-def kill_at(stage: Stage, points: Sequence[tuple[int, int]], report: Report) -> None:
-    """Copies of a run are one run, and a resume ends all its processes: so one after the other."""
-    report.total += len(points)
-    for place, number in points:
-        case = stage.case(place, report, f"{place}-{number}")
-        answer = case.scene.call(*stage.play.acts[place].words, fault=stage.shim.fault(number))
-        if answer.code == KILLED:
-            case.fired()
-        elif answer.code != stage.play.acts[place].code:
-            case.violated(f"it ended with {answer.code}: {answer.err[-800:]}")
-        journal = case.broken(answer)
-        case.ended("killed" if journal.runs else "killed before it began")
-        case.go_on(place, anew=number % NEW_RUN_EVERY == 0)
-        case.close()
+def kill_at(stage: Stage, place: int, number: int, report: Report) -> bool:
+    """One command is killed at one of its calls; False if it ended before that call."""
+    case = stage.case(place, report, f"{place}-{number}")
+    answer = case.scene.call(*stage.play.acts[place].words, fault=stage.shim.fault(number))
+    was_killed = answer.code == KILLED
+    if was_killed:
+        case.fired()
+    elif answer.code != stage.play.acts[place].code:
+        case.violated(f"it ended with {answer.code}: {answer.err[-800:]}")
+    journal = case.broken(answer)
+    died = "killed" if journal.runs else "killed before it began"
+    case.ended(died if was_killed else "ended before")
+    case.go_on(place, anew=number % NEW_RUN_EVERY == 0)
+    case.close()
+    return was_killed
+
+
+def kill_everywhere(stage: Stage, slice_: int, slices: int, report: Report) -> None:
+    """Each command at one call after the other, until it ends by itself.
+
+    How many calls there are is known only then: waiting makes some, and a busy machine waits longer. Copies
+    of a run are one run, and a resume ends all its processes: so one case after the other.
+    """
+    report.total += len(stage.points()) // slices
+    for place in range(len(stage.play.acts)):
+        ended = 0
+        for number in itertools.count(1 + slice_, slices):
+            ended = 0 if kill_at(stage, place, number, report) else ended + 1
+            if ended == ENDS:
+                break
 
 
 def tear(stage: Stage, report: Report, slice_: int, slices: int) -> None:
@@ -79,7 +97,8 @@ def test_a_play_killed_at_any_call(
     with staged(PLAYS[name], tmp_path, Shim(shim.library, CALLS), server) as stage:
         points = stage.points()
         names = [call for calls in stage.calls for call in calls]
-        kill_at(stage, [points[n - 1] for n in spread(names, sample, seed=1)], report)
+        for n in spread(names, sample, seed=1):
+            kill_at(stage, *points[n - 1], report)
     settle(report)
     assert report.fired >= report.tried - 2, "the order of calls is nearly the same each time"
 
@@ -98,10 +117,9 @@ def test_a_play_killed_at_every_call(
 ) -> None:
     report = Report(f"D01 kill at every call, {name}")
     with staged(PLAYS[name], tmp_path, Shim(shim.library, CALLS), server) as stage:
-        points = stage.points()[slice_::slices]
-        kill_at(stage, points, report)
+        kill_everywhere(stage, slice_, slices, report)
     settle(report)
-    assert report.fired > 0.9 * report.tried, "the order of calls is nearly the same each time"
+    assert report.fired >= report.total / 2, "it was killed, and at most of what was counted"
 
 
 @pytest.mark.soak("short-torn-flip")
