@@ -1,4 +1,4 @@
-"""The ledger of many handoffs, folded: CPU seconds, the least of some rounds.
+"""The ledger of many handoffs, folded once: CPU seconds. What a second fold finds in memory it has not.
 
 `common` handoffs are written in words as people use them, the first words often and the last seldom. The
 others are what a fold fears: `few` words in all, findings that are all `equal`, and all `near` one another.
@@ -79,17 +79,15 @@ def _speaker(chance: random.Random, words: str) -> Callable[[], str]:
 
 
 def main() -> None:
-    count, words, rounds = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    count, words = int(sys.argv[1]), sys.argv[2]
     given = told(count, words)
-    least = float("inf")
     with seldom_collected():
-        for _ in range(rounds):
-            began = time.process_time()
-            found = folded(given, alike, {"H1": "untested"})
-            least = min(least, time.process_time() - began)
-            assert len(found.handoffs) == count
-            assert words != "common" or len(found.evidence) == FINDINGS * count
-    print(json.dumps({"cpu": least}))
+        began = time.process_time()
+        found = folded(given, alike, {"H1": "untested"})
+        cpu = time.process_time() - began
+    assert len(found.handoffs) == count
+    assert words != "common" or len(found.evidence) == FINDINGS * count
+    print(json.dumps({"cpu": cpu}))
 
 
 if __name__ == "__main__":

@@ -112,10 +112,16 @@ class _Cursor:
         return self
 
     def fetchone(self) -> Row | None:
-        return self._cursor.fetchone() if self._cursor.description is not None else None
+        return self._cursor.fetchone() if self._has_rows else None
 
     def fetchall(self) -> list[Row]:
-        return self._cursor.fetchall() if self._cursor.description is not None else []
+        return self._cursor.fetchall() if self._has_rows else []
+
+    @property
+    def _has_rows(self) -> bool:
+        """As `description` tells it, without describing every column: this is asked of each statement."""
+        result = self._cursor.pgresult
+        return result is not None and result.nfields > 0
 
 
 _known: dict[str, bytes] = {}
