@@ -36,6 +36,11 @@ NO_FSYNC_OF_ITS_DIRECTORY = (
     "            os.rename(temp, path)\n        self._sync_directory(os.path.dirname(path))",
     "            os.rename(temp, path)",
 )
+NO_FSYNC_OF_A_NEW_DIRECTORY = (
+    "store/blobs.py",
+    "            self._make(name)\n        self._sync_directory(self._root)\n        there",
+    "            self._make(name)\n        there",
+)
 BLOBS_AFTER_ROWS = (
     (
         "store/relational.py",
@@ -103,6 +108,7 @@ def synchronous(how: str) -> Replaced:
 PLANTED = (
     Planted("no fsync of a blob", (NO_FSYNC_OF_A_BLOB,), "content"),
     Planted("no fsync of a blob's directory", (NO_FSYNC_OF_ITS_DIRECTORY,), "is missing"),
+    Planted("no fsync of its new directory", (NO_FSYNC_OF_A_NEW_DIRECTORY,), "is missing"),
     Planted("row before blob", BLOBS_AFTER_ROWS, "is missing"),
     Planted("synchronous off", (synchronous("OFF"),), "IntegrityError"),
     Planted("synchronous normal", (synchronous("NORMAL"),), "IntegrityError"),
@@ -172,7 +178,7 @@ def test_a_fault_can_still_be_planted(planted: Planted) -> None:
 def test_a_store_that_never_syncs_is_found_out(
     tmp_path: Path, strace: str, sweep: Callable[[Report], None]
 ) -> None:
-    planted = PLANTED[3]
+    planted = PLANTED[4]
     report = found(look_for(planted, "tiny", 60, strace, tmp_path), planted)
     sweep(report)
     assert report.violations == []

@@ -169,6 +169,7 @@ def test_only_a_plain_file_is_content(tmp_path: Path, kind: str) -> None:
     with open_at(tmp_path / "store") as store:
         store.put(b"x" * 20_000)
         path = file_of(tmp_path / "store")
+        path.parent.mkdir(exist_ok=True)
         match kind:
             case "link":
                 path.symlink_to(elsewhere)
@@ -191,9 +192,17 @@ def test_what_is_no_digest_never_becomes_a_path(tmp_path: Path, digest: str) -> 
             store.has(Digest(digest))
 
 
+@pytest.mark.parametrize("contents, made", [(1, 1), (100, 256)])
+def test_directories_are_made_as_they_are_needed(tmp_path: Path, contents: int, made: int) -> None:
+    with open_at(tmp_path) as store:
+        digests = {store.put(b"%05d" % number * 5_000) for number in range(contents)}
+        assert {*store.blobs()} == digests
+    assert len([*(tmp_path / "blobs").glob("??")]) == made
+
+
 def test_strange_names_among_the_contents_are_not_contents(tmp_path: Path) -> None:
     with open_at(tmp_path) as store:
         store.put(WHOLE)
-        (tmp_path / "blobs" / "00" / "notes.txt").write_text("hello")
+        file_of(tmp_path).with_name("notes.txt").write_text("hello")
         assert list(store.blobs()) == [DIGEST]
         assert list(store.check()) == []

@@ -10,8 +10,9 @@ Written as: temporary file (created, never opened by another name or through a l
 a loop, hashed on the way → fsync → rename → fsync of the directory. The name appears only when the
 bytes are durable, and `put` returns only when the name is durable too: a fact committed after that
 can never name content that a power loss takes away. Equal content is stored once; a file of another
-size under the name is damage and replaced. The 256 directories are made before the first file and
-synced once per process, also when another process made them, because its sync may still be to come.
+size under the name is damage and replaced. A directory is made when the first file goes there, and all
+256 of them when a few were needed; those that are there are synced once per process, also when another
+process made them, because its sync may still be to come.
 
 After a failed fsync nothing may be believed, so the store is poisoned; a second fsync could succeed
 without the data. Reads hash what they give. What does not match is moved to `quarantine`, so that
@@ -46,6 +47,8 @@ _TAG = (
 )
 
 _NAME = re.compile("[0-9a-f]{64}")
+_SHARD = re.compile("[0-9a-f]{2}")
+_FEW = 8  # directories that are made one by one
 
 Write = Callable[[int, memoryview], int]
 
@@ -103,12 +106,14 @@ class BlobFiles:
         self._root = root
         self._poison = poison
         self._write = write
-        self._ready = False
+        self._shards: set[str] | None = (
+            None  # directories that are there durably; None before the first use
+        )
 
     def put(self, pieces: Iterable[bytes]) -> Digest:
         """Store the content durably; gives its digest."""
         try:
-            self._make_shards()
+            self._begin()
             temp = os.path.join(self._root, "tmp", secrets.token_hex(16))
             handle = os.open(temp, _NEW, 0o600)
             try:
@@ -129,9 +134,9 @@ class BlobFiles:
     def known(self, digest: Digest, size: int) -> bool:
         """Whether a file of this size has the name, durably."""
         try:
-            self._make_shards()
             if self._size(digest) != size:
                 return False
+            self._have_shard(digest)
             self._freshen(digest)
             self._sync_directory(os.path.dirname(self._path(digest)))
         except OSError as error:
@@ -280,6 +285,7 @@ class BlobFiles:
 
     def _settle(self, temp: str, digest: Digest, size: int) -> None:
         path = self._path(digest)
+        self._have_shard(digest)
         if self._size(digest) == size:
             self._freshen(digest)
             os.unlink(temp)
@@ -287,16 +293,31 @@ class BlobFiles:
             os.rename(temp, path)
         self._sync_directory(os.path.dirname(path))
 
-    def _make_shards(self) -> None:
-        if self._ready:
+    def _begin(self) -> set[str]:
+        """The directories that are there, durably."""
+        if self._shards is None:
+            make_tree(self._root)
+            self._make("tmp")
+            there = {*filter(_SHARD.fullmatch, os.listdir(self._root))}
+            self._sync_directory(self._root)
+            self._sync_directory(os.path.dirname(self._root))
+            self._shards = there
+        return self._shards
+
+    def _have_shard(self, digest: Digest) -> None:
+        """Have the directory of a content. Each costs a sync, so that a store of many has all at once."""
+        there = self._begin()
+        if digest[:2] in there:
             return
-        make_tree(self._root)
-        for name in ("tmp", *(f"{shard:02x}" for shard in range(256))):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(os.path.join(self._root, name), 0o700)
+        new = (digest[:2],) if len(there) < _FEW else tuple(f"{one:02x}" for one in range(256))
+        for name in new:
+            self._make(name)
         self._sync_directory(self._root)
-        self._sync_directory(os.path.dirname(self._root))
-        self._ready = True
+        there.update(new)
+
+    def _make(self, name: str) -> None:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(os.path.join(self._root, name), 0o700)
 
     def _sync_directory(self, path: str) -> None:
         handle = os.open(path, _FOLDER)
