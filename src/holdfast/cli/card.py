@@ -96,18 +96,15 @@ def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
     names = f" from {' or '.join(request.names)}" if request.names else ""
     after = f" after {document['after']}" if document.get("after") else ""
     held = state.steps[step.id].reason if request.gate == "effect" else None
-    what = _DONE.get(held.code if held else "", _WHAT[request.gate])
+    done = _DONE.get(held.code, "") if held is not None else ""
+    what = done or _WHAT[request.gate]
     head = f"{request.step} waits for {what}{names}{after}"
     rows = [("id", f"{request.approval} in {short(wanted.run)}")]
     if step.description:
         rows.append(("is", step.description.strip()))
     rows += _since(store, decisions, wanted.approval, document, root)
     rows += _asked(state, store, step) if request.gate == "answer" else []
-    rows += (
-        _effect(decisions, wanted, was_done=what in _DONE.values())
-        if request.gate == "effect"
-        else []
-    )
+    rows += _effect(decisions, wanted, was_done=bool(done)) if request.gate == "effect" else []
     if request.gate == "step" and step.done_once and state.steps[step.id].effect is not None:
         rows += [("effect", "it began before and may have happened"), *_begun(decisions, wanted)]
     rows += _stuck(state, wanted.step) if request.gate == "stuck" else []

@@ -143,7 +143,7 @@ def _last_try(store: Store, plan: Plan, step: StepId, run: RunId | None) -> Atte
 
 def _tried(store: Store, run: RunId, step: StepId) -> AttemptStarted | None:
     found = None
-    for recorded in store.read(f"run:{run}"):
+    for _, recorded in store.told([f"run:{run}"], [AttemptStarted]):
         if isinstance(recorded.event, AttemptStarted) and recorded.event.step == step:
             found = recorded.event
     return found
