@@ -486,6 +486,21 @@ def with_purged_receipt(project: Project) -> None:
     assert project.ran() == ["pay"]
 
 
+def with_contested_receipt(project: Project) -> None:
+    found = {**FOUND, "observed": [{"finding": "paid", "source": "bank"}]}
+    pays(project, f"echo '{json.dumps(found)}' > $HOLDFAST_HANDOFF; echo paid")
+    project.ok("run", "--yes")
+    project.ok("ledger", "contest", "bank", "--because", "no")
+    assert project.ran() == ["pay"]
+
+
+def with_a_hole(project: Project) -> None:
+    """A step that was done when a part of its key could not be found out."""
+    pays(project, tool_versions={"t": ["false"]})
+    project.ok("run", "--yes")
+    assert project.ran() == ["pay"]
+
+
 def waits_for(project: Project, code: str) -> None:
     """It is foreseen and true that nothing is done before a person has looked."""
     seen = project.ok("plan", "--json").json["steps"]["pay"]
@@ -494,6 +509,22 @@ def waits_for(project: Project, code: str) -> None:
     run = project.run("--yes")
     assert (run.code, run.codes) == (3, {"pay": code}), run.err
     assert project.ran() == [], "nobody asked for it"
+
+
+@pytest.mark.req("I17")
+@pytest.mark.parametrize("made", [with_contested_receipt, with_a_hole])
+def test_an_effect_whose_receipt_is_in_doubt_there_is_not_done_here_unasked(
+    project: Project, made: Any
+) -> None:
+    made(project)
+    other = beside(project)
+    pushed(project, str(other.store))
+    seen = other.ok("plan", "--json").json["steps"]["pay"]
+    assert seen["decision"] == "wait", seen
+    run = other.run("--yes")
+    assert (run.code, run.states, project.ran()) == (3, {"pay": "waiting"}, [])
+    assert other.retry("pay", "--yes").states == {"pay": "done"}
+    other.ok("verify", "--all")
 
 
 @pytest.mark.req("I17")

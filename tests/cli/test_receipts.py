@@ -1,5 +1,6 @@
 """A receipt that was purged: its effect is known to be done, and is repeated only if a person asks."""
 
+import json
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,6 +10,14 @@ from tests.cli.project import Project, Run, kill, until
 from tests.cli.test_pin_purge import digest
 
 EXTERNAL = {"effects": "external"}
+HANDOFF: dict[str, object] = {
+    "attempted": "to pay",
+    "observed": [],
+    "changed": [],
+    "not_done": [],
+    "highest_impact_uncertainty": "",
+    "next_agent_should_first": "",
+}
 
 
 def pays(project: Project, word: str = "one", **more: object) -> dict[str, object]:
@@ -317,6 +326,82 @@ def test_a_hole_in_the_key_of_what_is_new_changed_or_failed_holds_nobody(project
     project.write("in.txt", "now")
     assert project.run("--yes").states == {"pay": "done"}
     is_held(project)
+
+
+@pytest.mark.req("I17")
+def test_who_rejects_a_step_that_is_in_doubt_has_not_asked_for_it(project: Project) -> None:
+    tool = tooled(project)
+    tool.write_text("exit 1")
+    is_held(project)
+    project.ok("reject", "pay", "--because", "no")
+    assert project.resume("--yes").states == {"pay": "failed"}
+    is_held(project)
+    project.root.joinpath("in.txt").unlink()
+    assert project.run("--yes").states == {"pay": "failed"}
+    project.write("in.txt", "one")
+    is_held(project)
+
+
+@pytest.mark.req("I17")
+def test_all_steps_by_force_is_no_wish_to_repeat_what_is_in_doubt(project: Project) -> None:
+    tool = tooled(project)
+    tool.write_text("exit 1")
+    is_held(project)
+    assert project.run("--force", "--yes").states == {"pay": "waiting"}
+    assert project.run("--force-node", "pay", "--yes").states == {"pay": "done"}
+    assert project.ran() == ["pay"]
+
+
+@pytest.mark.req("I17")
+def test_what_was_done_with_a_hole_in_its_key_is_not_repeated_when_that_is_mended(
+    project: Project,
+) -> None:
+    tool = project.write("tool.sh", "exit 1")
+    pays(project, tool_versions={"t": ["sh", str(tool)]})
+    done = project.run("--yes").id
+    is_held(project)
+    tool.write_text("echo 1")
+    held = is_held(project)
+    assert "was not known when it was done" in held.err
+    assert "holdfast accept pay --from RUN" in project.ok("why", "pay", "--wait").out
+    project.ok("accept", "pay", "--from", done, "--because", "the same version")
+    assert project.run("--yes").states == {"pay": "reused"}
+    tool.write_text("echo 2")
+    assert project.run("--yes").states == {"pay": "done"}, "another version"
+    assert project.ran() == ["pay"]
+    project.ok("verify", "--all")
+
+
+@pytest.mark.req("I17")
+def test_what_is_contested_is_not_repeated(project: Project) -> None:
+    told = {**HANDOFF, "observed": [{"finding": "paid", "source": "bank"}]}
+    hands = f"echo '{json.dumps(told)}' > $HOLDFAST_HANDOFF; echo paid"
+    project.plan({"pay": {"shell": project.sh(hands), **EXTERNAL}})
+    project.run("--yes")
+    project.ok("ledger", "contest", "bank", "--because", "no")
+    held = is_held(project)
+    assert "is contested" in held.err
+    assert project.run("--force", "--yes").states == {"pay": "waiting"}
+    project.ok("ledger", "contest", "bank", "--take-back", "--because", "it is so")
+    assert project.run("--yes").states == {"pay": "reused"}
+    assert project.ran() == []
+    project.ok("verify", "--all")
+
+
+@pytest.mark.req("I17")
+def test_what_was_made_again_after_it_was_held_waits_for_its_yes(project: Project) -> None:
+    pay = {"shell": project.sh("echo paid"), "guards": ["human"], **EXTERNAL}
+    project.plan({"pay": pay})
+    assert project.run("--yes").states == {"pay": "waiting"}
+    project.ran()
+    assert project.run("--yes").states == {"pay": "waiting"}
+    assert project.ran() == []
+    again = project.retry("pay", "--yes")
+    assert (again.code, again.states, project.ran()) == (3, {"pay": "waiting"}, ["pay"])
+    project.ok("approve", "pay", "--yes")
+    assert project.resume("--yes").states == {"pay": "done"}
+    assert project.ran() == []
+    project.ok("verify", "--all")
 
 
 @pytest.mark.req("I17")

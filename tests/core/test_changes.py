@@ -117,7 +117,7 @@ def test_what_is_done_once_waits_if_nothing_can_tell_whether_it_is_the_same() ->
     once = replace(S, effects="external")
     doubts = {
         "module 'x' cannot be resolved": FOUND._replace(unsure=("module 'x'",)),
-        "E1": FOUND._replace(contested=("E1",)),
+        "E1 is contested": FOUND._replace(contested=("E1",)),
         "no room": FOUND._replace(unfit="no room"),
     }
     for because, probe in doubts.items():
@@ -129,8 +129,32 @@ def test_what_is_done_once_waits_if_nothing_can_tell_whether_it_is_the_same() ->
         failed = probe._replace(previous="failed")
         assert chosen(failed, step_=once).repeats is None, "what failed since is tried again"
         assert chosen(failed._replace(lost=KEPT), step_=once).repeats is not None
+        unmade = probe._replace(previous="unmade")
+        assert chosen(unmade, step_=once).repeats is not None, "no attempt was made"
+        assert chosen(probe, Options(force=True), once).repeats is not None, "nobody named it"
     first = Probe(S.id, REFS, unsure=("module 'x'",))
     assert chosen(first, step_=once).repeats is None, "it was never done"
+
+
+@pytest.mark.req("I17")
+def test_what_is_done_once_waits_if_nobody_knows_what_it_was_made_from() -> None:
+    once, unknown = replace(S, effects="external"), replace(KEPT, reusable=False)
+
+    def moved(part: str, before: Json, after: Json) -> Change:
+        return Change(part, "tools_changed", ("t",), before, after)
+
+    tool = moved("tools", {"t": None, "u": "1"}, {"t": "1", "u": "1"})
+    source = moved("unresolved", ["module 'x'"], [])
+    for changes in ((tool,), (source, moved("files", {}, {"x.py": "1"})), ()):
+        probe = newest(*changes)._replace(newest=unknown)
+        assert chosen(probe, step_=once).repeats is not None
+        assert chosen(probe).repeats is None, "what has no effect is simply made again"
+        assert chosen(probe._replace(undone=True), step_=once).repeats is None, "somebody asked"
+    told = moved("tools", {"t": None, "u": "1"}, {"t": "1", "u": "2"})
+    for change_ in (told, moved("inputs", {"f": "1"}, {"f": "2"}), moved("files", {}, {"x": "1"})):
+        probe = newest(change_)._replace(newest=unknown)
+        assert chosen(probe, step_=once).repeats is None, "something else did change"
+    assert chosen(newest(tool), step_=once).repeats is None, "it was known"
 
 
 @pytest.mark.req("R160")

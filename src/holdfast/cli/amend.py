@@ -18,7 +18,7 @@ from holdfast.cli.place import Place, file_option, json_option, known_step, plac
 from holdfast.cli.preview import look_ahead
 from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
-from holdfast.core.effects import RECEIPT_GONE
+from holdfast.core.effects import DOUBTED, RECEIPT_GONE
 from holdfast.core.reasons import sentence
 from holdfast.core.views import person_row
 from holdfast.engine.answers import keep_given
@@ -170,15 +170,16 @@ def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifa
         newest = outlook.probe.lost  # of a run that was brought
     if newest is None:
         raise UsageError(f"'{step.id}' has no accepted artifact to amend", hint="holdfast run")
-    given = {"output_modified", "expired", RECEIPT_GONE}
-    stands = outlook.decision == "reuse" or outlook.reason.code in given
-    if not stands:
-        then = "waits" if outlook.decision == "wait" else "will run again"
-        raise UsageError(
-            f"'{step.id}' {then}, so no version of it stands: {sentence(outlook.reason)}",
-            hint="holdfast run, then amend",
-        )
     probe = outlook.probe
+    given = {"output_modified", "expired", RECEIPT_GONE}
+    if outlook.decision != "reuse" and outlook.reason.code not in given:
+        waits = outlook.decision == "wait"
+        in_doubt = outlook.reason.code == DOUBTED
+        raise UsageError(
+            f"'{step.id}' {'waits' if waits else 'will run again'}, so no version of it stands:"
+            f" {sentence(outlook.reason)}",
+            hint=f"holdfast why {step.id} --wait" if in_doubt else "holdfast run, then amend",
+        )
     return (probe.found or probe.lost or newest) if probe is not None else newest
 
 

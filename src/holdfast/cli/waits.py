@@ -206,7 +206,10 @@ def _held(store: Store, state: State, step_id: StepId, reason: Reason) -> Rows:
                 "it touches the outside and was done, and it may be the same that it would do now",
             ),
             *_done(store, state, step_id),
-            ("to do", "mend what is named and run anew; retry does it again, on purpose"),
+            (
+                "to do",
+                "mend what is named and run anew, or accept what it gave; retry does it again",
+            ),
         ]
     if reason.code == UNCONFIRMED:
         return [
@@ -280,7 +283,10 @@ def _next(
         yield f"holdfast reject {named(step_id)} --because '…'"
     elif phase == "waiting" or reason == Reason(UNCONFIRMED):
         yield f"holdfast retry {step_id}    (does it again)"
-        yield f"holdfast amend {step_id} FILE    (puts its result in place)"
+        if reason is not None and reason.code == DOUBTED:
+            yield f"holdfast accept {step_id} --from RUN --because '…'    (what it gave then stands)"
+        else:
+            yield f"holdfast amend {step_id} FILE    (puts its result in place)"
         if reason is not None and reason.code in HELD:
             yield f"holdfast reject {step_id} --because '…'    (it has failed)"
     elif phase == "pending" and state.replan is not None and not state.ended:

@@ -18,6 +18,8 @@ from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Step, StepId
 
 Action = Literal["reuse", "run", "reguard", "skip"]
+# How the run before left a step: an attempt failed, or it failed before any was made.
+Before = Literal["", "failed", "unmade", "incomplete", "interrupted"]
 
 
 class Change(NamedTuple):
@@ -50,7 +52,7 @@ class Probe(NamedTuple):
     stood: Artifact | None = None
     changes: tuple[Change, ...] = ()
     unsure: tuple[str, ...] = ()
-    previous: Literal["", "failed", "incomplete", "interrupted"] = ""
+    previous: Before = ""
     gone: bool = False
     lost: Artifact | None = None
     undone: bool = False  # a person withdrew the artifact under this ref, or the only one there was
@@ -101,13 +103,15 @@ def choose(
         unforced = choose(step, probe, asking_for_nothing(options), now=now)
         return unforced if unforced.action == "reuse" else Choice("skip", Reason("not_selected"))
     gone = Reason(RECEIPT_GONE) if step.done_once and probe.lost is not None else None
+    doubt = _doubt(probe)
+    doubted = _doubted(step, probe, now) if step.done_once else None
     if anew or options.force or step.id in options.force_steps:
         named = anew or step.id in options.force_steps  # all steps is not a wish to repeat this one
-        return Choice("run", tried or Reason("forced"), repeats=None if named else gone)
+        return Choice("run", tried or Reason("forced"), repeats=None if named else gone or doubted)
     if step.id in options.resample:
         return Choice("run", tried or Reason("resampled"))
-    if doubt := _doubt(probe):
-        return Choice("run", tried or doubt, repeats=_doubted(step, probe, doubt, now))
+    if doubt is not None:
+        return Choice("run", tried or doubt, repeats=doubted)
     if probe.found is not None and probe.gone and not (step.done_once or step.changes_copy):
         return Choice("run", tried or Reason("output_missing"), probe.found)
     if probe.found is not None:
@@ -122,7 +126,7 @@ def choose(
     if gone is not None and probe.lost is not None:
         missing = Choice("run", tried or Reason("output_missing"), repeats=gone)
         return _expired(step, probe.lost, now) or missing
-    return Choice("run", tried or _why_run(probe))
+    return Choice("run", tried or _why_run(probe), repeats=doubted)
 
 
 def asking_for_nothing(options: Options) -> Options:
@@ -145,14 +149,40 @@ def _doubt(probe: Probe) -> Reason | None:
     return Reason("additions_unfit", (probe.unfit,)) if probe.unfit else None
 
 
-def _doubted(step: Step, probe: Probe, doubt: Reason, now: int) -> Reason | None:
+def _doubted(step: Step, probe: Probe, now: int) -> Reason | None:
     """Why a person must look before such a step runs: what it did outside may be what it would do now."""
     done = probe.lost or (probe.newest if probe.previous != "failed" else None)
-    if not step.done_once or done is None or _expired(step, done, now):
+    if done is None or _expired(step, done, now):
         return None
-    return Reason(DOUBTED, doubt.because)
+    if probe.unsure:
+        return Reason(DOUBTED, tuple(f"{name} cannot be resolved" for name in probe.unsure))
+    if probe.contested:
+        return Reason(DOUBTED, tuple(f"{name} is contested" for name in probe.contested))
+    if probe.unfit:
+        return Reason(DOUBTED, (probe.unfit,))
+    return _unknown(probe)
 
 
+def _unknown(probe: Probe) -> Reason | None:
+    """The same if nobody knows what the last one was made from, and nothing that was known changed since."""
+    done, changes = probe.base, probe.changes
+    if probe.found is not None or done is None or done.reusable or probe.gone or probe.undone:
+        return None
+    if not changes:
+        return Reason(DOUBTED, ("what it read changed while it ran",))
+    source = any(change.part == "unresolved" and change.before for change in changes)
+    names: list[str] = []
+    for change in changes:
+        if not (source and change.part in _SOURCE):
+            before, after = _mapping(change.before), _mapping(change.after)
+            differs = [name for name in after if after[name] != before.get(name)]
+            if change.part != "tools" or any(before.get(name) is not None for name in differs):
+                return None
+        names += [f"{name} was not known when it was done" for name in change.names]
+    return Reason(DOUBTED, tuple(names))
+
+
+_SOURCE = frozenset({"unresolved", "files", "code", "absent"})  # parts that come with a source
 _CLOCKS_DIFFER = 60_000  # ms by which clocks may differ before a time is not believed
 _UNCHANGED = Reason("unchanged")
 _NEVER_RAN, _INCOMPLETE = Reason("never_ran"), Reason("previous_incomplete")
@@ -188,7 +218,7 @@ def guards_only(changes: tuple[Change, ...]) -> bool:
 
 
 def _why_run(probe: Probe) -> Reason:
-    if probe.previous == "failed":
+    if probe.previous in {"failed", "unmade"}:
         return Reason("previous_failed")
     if probe.previous == "interrupted":
         return Reason("previous_interrupted")

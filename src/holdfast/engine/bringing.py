@@ -227,7 +227,7 @@ class _Loader:
         here: Iterable[Artifact],
         contents: Collection[Digest],
     ) -> Iterator[tuple[Doubted, bool]]:
-        """The rows that count for nothing where they go, and whether that is only for want of content."""
+        """The rows that count for nothing where they go, and whether they tell of what was done all the same."""
         known = {doubted(row): row for row in here}
         came = came_with(self._source, run)
         were_gone = frozenset(came.gone if came is not None else ())
@@ -237,9 +237,11 @@ class _Loader:
                 continue
             own = known.get(doubted(row))
             stands = own is not None and own.status == "accepted" and own.source == "generated"
-            if own is None or not stands or contests.of(own):
+            if own is None or not stands:
                 yield doubted(row), doubted(row) in were_gone
-            elif not own.reusable or not _is_whole(self._source, row, contents):
+            elif contests.of(own) or not own.reusable:
+                yield doubted(row), True
+            elif not _is_whole(self._source, row, contents):
                 yield doubted(row), row.reusable
             elif self._is_displaced(run, row):
                 yield doubted(row), False

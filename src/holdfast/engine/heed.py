@@ -161,7 +161,9 @@ class People:
             return
         asked = self._gates.decided_for(step_id, here)
         if asked is None:
-            if step_id in self._inherited:  # what it asked about may be other by now
+            if (
+                step_id in self._inherited and here.parked is None
+            ):  # it may ask about another thing now
                 self._scribe.append(StepsReleased((step_id,), "resumed"))
             return
         no = self._gates.rejection(asked)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from holdfast.core.changes import Change, Probe, differences, guards_only
+from holdfast.core.changes import Before, Change, Probe, differences, guards_only
 from holdfast.core.effects import open_since, stands_as, telling
 from holdfast.core.fold import apply
 from holdfast.core.history import results
@@ -425,9 +425,7 @@ class Prober:
         then = self._results(run)
         return tuple(sorted(need for need, now in upstream.items() if then.get(need) != now))
 
-    def before(
-        self, step: StepId, refs: Refs, previous: RunId | None
-    ) -> Literal["", "failed", "incomplete", "interrupted"]:
+    def before(self, step: StepId, refs: Refs, previous: RunId | None) -> Before:
         """How the line's previous run left this step, if it tried it under the same ref."""
         if previous is None or self.was_completed(previous):
             return ""
@@ -440,7 +438,7 @@ class Prober:
         if then.config_ref not in {None, refs.config_ref}:
             return ""
         if then.phase == "failed":
-            return "failed"
+            return "failed" if then.attempts else "unmade"
         if then.parked is not None:  # it was made, and waited for a person
             return ""
         interrupted = then.running or (then.last and then.last.code == "previous_interrupted")

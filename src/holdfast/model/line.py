@@ -455,8 +455,9 @@ class RunImported:
     `pages` what steps had been told, `vouched` what people had approved. All of it counts for this run alone.
 
     With `store`, a person brought it from there who may write both: what it made is reused here, but for
-    the rows that are `barred`. Of these, `gone` are those that only lack their content, which was purged or
-    lost. `stood` is what its reuses by content stood on.
+    the rows that are `barred`. Of these, `gone` are those that tell all the same of something that was done:
+    their content was purged or lost, they are contested, or nobody knows what they were made from. `stood` is
+    what its reuses by content stood on.
     """
 
     run: RunId
