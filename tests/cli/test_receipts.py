@@ -334,7 +334,7 @@ def test_who_rejects_a_step_that_is_in_doubt_has_not_asked_for_it(project: Proje
     tool.write_text("exit 1")
     is_held(project)
     project.ok("reject", "pay", "--because", "no")
-    assert project.resume("--yes").states == {"pay": "failed"}
+    assert project.resume().states == {"pay": "failed"}, "nothing is touched, so nobody is asked"
     is_held(project)
     project.root.joinpath("in.txt").unlink()
     assert project.run("--yes").states == {"pay": "failed"}
@@ -392,10 +392,12 @@ def test_what_is_contested_is_not_repeated(project: Project) -> None:
 def test_what_was_made_again_after_it_was_held_waits_for_its_yes(project: Project) -> None:
     pay = {"shell": project.sh("echo paid"), "guards": ["human"], **EXTERNAL}
     project.plan({"pay": pay})
-    assert project.run("--yes").states == {"pay": "waiting"}
-    project.ran()
-    assert project.run("--yes").states == {"pay": "waiting"}
-    assert project.ran() == []
+    first = project.run("--yes")
+    assert first.states == {"pay": "waiting"}
+    for held in (is_held(project), is_held(project)):
+        assert f"what it made in {first.id[:10]} was not decided about" in held.err
+    assert "its effect was done, and what it made" in project.ok("approvals").out
+    assert "amend says what it gave" in project.ok("why", "pay", "--wait").out
     again = project.retry("pay", "--yes")
     assert (again.code, again.states, project.ran()) == (3, {"pay": "waiting"}, ["pay"])
     project.ok("approve", "pay", "--yes")

@@ -16,7 +16,7 @@ from holdfast.cli.sides import entries_of
 from holdfast.cli.since import since_row
 from holdfast.cli.view import width_now
 from holdfast.core.approvals import Approval
-from holdfast.core.effects import DOUBTED, RECEIPT_GONE
+from holdfast.core.effects import DOUBTED, RECEIPT_GONE, UNCONFIRMED
 from holdfast.core.estimate import asked_models
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
@@ -97,6 +97,8 @@ def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
     after = f" after {document['after']}" if document.get("after") else ""
     held = state.steps[step.id].reason if request.gate == "effect" else None
     done = _DONE.get(held.code, "") if held is not None else ""
+    if held is not None and held.code == UNCONFIRMED and held.because:
+        done = f"a decision: its effect was done, and {', '.join(held.because)}"
     what = done or _WHAT[request.gate]
     head = f"{request.step} waits for {what}{names}{after}"
     rows = [("id", f"{request.approval} in {short(wanted.run)}")]

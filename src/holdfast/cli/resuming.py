@@ -43,6 +43,7 @@ from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import consent
 from holdfast.cli.say import named, short, talk
 from holdfast.cli.show import load_state
+from holdfast.cli.since import answered_in
 from holdfast.cli.succession import with_step
 from holdfast.cli.titles import brief
 from holdfast.core.reasons import sentence
@@ -112,6 +113,8 @@ def resume(
         stay = {s for s in state.steps if is_left_rejected(with_store, state, s)}
         drives = partial(wire.is_driven, with_store)
         left = left_alone(with_store, state, wire.now_ms(), drives)
+        said = answered_in(with_store, state)
+        refused = {step_id for step_id in said if said[step_id] == "rejected"}  # they only fail
     finally:
         with_store.close()
     if state.ended:
@@ -125,7 +128,7 @@ def resume(
     for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
-    agreed = told or consent_within(where, state, state.steps.keys() - left, manner)
+    agreed = told or consent_within(where, state, state.steps.keys() - left - refused, manner)
     if detach:
         return detach_on(where, state.line, agreed, state, as_json=bool(manner["as_json"]))
     return drive(

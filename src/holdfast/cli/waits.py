@@ -211,6 +211,12 @@ def _held(store: Store, state: State, step_id: StepId, reason: Reason) -> Rows:
                 "mend what is named and run anew, or accept what it gave; retry does it again",
             ),
         ]
+    if reason.code == UNCONFIRMED and reason.because:
+        return [
+            ("because", f"it touches the outside and was done; {', '.join(reason.because)}"),
+            *_done(store, state, step_id),
+            ("to do", "amend says what it gave; retry and approve do it again, on purpose"),
+        ]
     if reason.code == UNCONFIRMED:
         return [
             ("because", "it touches the outside, began, and never said that it had ended"),

@@ -129,6 +129,8 @@ def sentence(reason: Reason) -> str:
         raise BugError(f"'{reason.code}' is not in the list of reasons")
     if reason.code == "command_failed" and reason.because:  # nothing was started, and this is why
         text = "it cannot run: {names}"
+    if reason.code == "effect_unconfirmed" and reason.because:  # it is known to be done
+        text = "its effect was done, and {names}; a person must look"
     if reason.code == "command_changed" and reason.because:
         text = _command_changed(reason.because)
     if "{names}" not in text:

@@ -227,7 +227,7 @@ class _Loader:
         here: Iterable[Artifact],
         contents: Collection[Digest],
     ) -> Iterator[tuple[Doubted, bool]]:
-        """The rows that count for nothing where they go, and whether they tell of what was done all the same."""
+        """The rows that count for nothing where they go, and whether they tell of something done."""
         known = {doubted(row): row for row in here}
         came = came_with(self._source, run)
         were_gone = frozenset(came.gone if came is not None else ())

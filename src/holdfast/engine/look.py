@@ -217,12 +217,25 @@ class Looker:
         if step.effects != "external":
             return None
         if self._is_open(step, look.choice):
-            return Reason(UNCONFIRMED)
+            return Reason(UNCONFIRMED, self._undecided(step.id))
         here = self._state.steps[step.id]
         goes_on = here.asked or (
             here.effect_at and not here.stood
         )  # what this run began, it may end
         return None if goes_on else look.choice.repeats
+
+    def _undecided(self, step: StepId) -> tuple[str, ...]:
+        """What is open, if an earlier run made it and people did not decide: it was done for certain."""
+        before = self._prober.open_since(step, self._state.previous) or {}
+        for past in filter(None, map(self._prober.now, before)):
+            then = past.steps.get(step)
+            if then is None:
+                continue
+            if then.parked is not None:
+                return (f"what it made in {past.run[:10]} was not decided about",)
+            if then.reason is not None and then.reason.code == UNCONFIRMED:
+                return then.reason.because
+        return ()
 
     def _is_open(self, step: Step, choice: Choice) -> bool:
         """Whether an effect is open, or was settled by a person's word that cannot stand."""
