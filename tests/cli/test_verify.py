@@ -903,3 +903,23 @@ def test_repair_changes_no_history_and_starts_over_only_if_asked(project: Projec
     assert (project.store / "quarantine" / "1" / "state.db").exists()
     assert project.run().states == {"small": "done", "large": "done"}
     assert project.ok("verify")
+
+
+@pytest.mark.req("D07")
+@pytest.mark.parametrize(("byte", "value"), [(18, 3), (18, 0), (19, 0), (19, 6)])
+def test_a_damaged_header_is_told_by_every_command(project: Project, byte: int, value: int) -> None:
+    project.plan({"send": {"shell": project.sh(), "effects": "external"}})
+    assert project.run("--yes").code == 0
+    project.ran()
+    database = project.store / "state.db"
+    content = bytearray(database.read_bytes())
+    content[byte] = value
+    database.write_bytes(content)
+    for words in (("run", "--yes"), ("verify", "--all"), ("repair",), ("status",), ("plan",)):
+        said = project.refused(9, *words)
+        assert "is damaged" in said, words
+    assert "is damaged" in project.call("doctor").out
+    assert project.ran() == []
+    assert "holdfast repair --start-over" in project.refused(9, "run", "--yes")
+    project.ok("repair", "--start-over", "--yes")
+    assert project.run("--yes").states == {"send": "done"}

@@ -46,7 +46,7 @@ from holdfast.store.log import (
     orphaned_commits,
 )
 from holdfast.store.migrate import AS_NOW, SCHEMA, VERSION, migrate, schema_problems, version_of
-from holdfast.store.peek import closed, opened
+from holdfast.store.peek import closed, opened, peeking
 from holdfast.store.tables import Cursor, Row, Value
 
 T = TypeVar("T")
@@ -64,6 +64,8 @@ _CHECKPOINT_PAGES = 1000
 _CHECKPOINT_COMMITS = 8
 _CACHE_KIB = 32 * 1024
 _LOOK_EVERY = 16  # commits between two looks at the size of the log
+_MAGIC = b"SQLite format 3\0"
+_VERSIONS = slice(18, 20)  # of the header: which way the file is written and read
 
 
 class Database:
@@ -458,6 +460,20 @@ def check_log_has_database(path: str) -> None:
         raise IntegrityError(
             f"'{path}' is missing or empty, and {counted(commits)} in '{path}-wal' belong to it",
             hint=_away(path),
+        )
+
+
+def check_header(path: str) -> None:
+    """IntegrityError if the header says that the file is written or read in a way that SQLite has not.
+
+    SQLite itself would read such a file, and refuse to write it.
+    """
+    with peeking(path) as file:
+        head = os.pread(file, 20, 0)
+    if head.startswith(_MAGIC) and not set(head[_VERSIONS]) <= {1, 2}:
+        raise IntegrityError(
+            f"the header of '{path}' is damaged",
+            hint=f"{_in_its_place(path)}, or leave it behind: holdfast repair --start-over",
         )
 
 

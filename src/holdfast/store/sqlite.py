@@ -19,7 +19,13 @@ import apsw
 
 from holdfast.errors import HoldfastError, StoreError, UsageError
 from holdfast.store.blobs import BlobFiles, Write, make_tree, sync_directory, write_once
-from holdfast.store.database import BUSY_MS, Database, check_log_has_database, emptied
+from holdfast.store.database import (
+    BUSY_MS,
+    Database,
+    check_header,
+    check_log_has_database,
+    emptied,
+)
 from holdfast.store.gate import check_file_system, check_sqlite, file_system
 from holdfast.store.host import only_one
 from holdfast.store.peek import check_files, was_used
@@ -84,6 +90,7 @@ def _opened(
     check_log_has_database(path)
     if not os.path.isfile(path):
         raise _absent(path)
+    check_header(path)
     try:
         return Database(
             path, create=False, readonly=readonly, whole=whole, busy_ms=busy_ms, say=say
