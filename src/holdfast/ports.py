@@ -343,6 +343,13 @@ class Store(Facts, Protocol):
     def steady(self) -> AbstractContextManager[None]:
         """As long as it lasts, everything that is read is of one moment."""
 
+    def assure(self) -> None:
+        """IntegrityError if the tables that tell what was done do not hold together in themselves.
+
+        What a store of another kind vouches for by itself is not looked at. It is cheap beside `check`:
+        events and contents have hashes of their own.
+        """
+
     def check(self) -> Iterator[str]:
         """Problems of the store's own making: damaged pages, broken chains, missing or changed blobs."""
 

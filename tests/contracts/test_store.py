@@ -536,6 +536,15 @@ class TestArtifacts:
         keep(store, artifact("d"))
         assert [row.number for row in store.artifacts(step=StepId("d"))] == [4]
 
+    def test_a_sound_store_is_assured_whatever_it_went_through(self, store: Store) -> None:
+        store.assure()
+        keep(store, artifact("a"), artifact("b"))
+        store.assure()
+        store.replace_artifacts(lambda: [artifact("b")])
+        keep(store, artifact("c"))
+        with store.steady():
+            store.assure()
+
 
 class TestBlobs:
     @pytest.mark.req("R73")

@@ -54,7 +54,7 @@ def run(store: MemoryStore, name: str, fence: int, expected: int) -> None:
     row = Artifact("p", "main", STEP.id, *refs, digest, "accepted", "generated", RunId(name), 1)
     blobs = [(digest_bytes(blob), blob) for blob in (own, CONTENT, plan, structure)]
     appends = [
-        Append("line:main", expected, [(0, RunOpened(RunId(name)))]),
+        Append("line:p/main", expected, [(0, RunOpened(RunId(name)))]),
         Append(f"run:{name}", 0, [(0, event) for event in events]),
     ]
     store.open_run(RunId(name), "p", "main", Batch(appends, [row], blobs))

@@ -314,3 +314,36 @@ def test_a_bit_of_the_number_of_a_row(place: Path, raw: apsw.Connection) -> None
             except IntegrityError as error:
                 told.append(error.message)
     assert any("row 2 of 'artifact' comes after row 101" in words for words in told), told
+
+
+@pytest.mark.req("D07")
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE artifact SET maker = 9", "names no row of 'maker'"),
+        ("UPDATE artifact SET line = 9", "names no row of 'line'"),
+    ],
+)
+def test_a_store_whose_tables_contradict_each_other_is_not_assured(
+    place: Path, raw: apsw.Connection, statement: str, told: str
+) -> None:
+    raw.execute("PRAGMA foreign_keys = 0")
+    raw.execute(statement)
+    for readonly in (True, False):
+        with SqliteStore.open(str(place), create=False, readonly=readonly) as store:
+            with pytest.raises(IntegrityError, match=told) as caught:
+                store.assure()
+            assert (caught.value.hint or "").startswith("holdfast repair, or move ")
+
+
+@pytest.mark.req("D07")
+def test_an_index_that_lost_an_entry_is_found_and_the_table_can_be_filled_again(
+    place: Path,
+) -> None:
+    flip(place / "state.db", b"big")
+    with SqliteStore.open(str(place), create=False) as store:
+        with pytest.raises(IntegrityError, match="artifact"):
+            store.assure()
+        store.replace_artifacts(lambda: [row("big", LARGE), row("small", SMALL)])
+        store.assure()
+        assert list(store.check()) == []

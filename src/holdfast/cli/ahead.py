@@ -32,6 +32,7 @@ from holdfast.engine.foresee import (
 )
 from holdfast.engine.survey import Survey
 from holdfast.engine.versions import find_version, kept_plan, versions
+from holdfast.engine.whole import assure_plan
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Asked, Loaded, load_text
@@ -212,6 +213,7 @@ def _foresee(
     functions: Mapping[StepId, Callable[..., object]] | None = None,
     unsaid: Sequence[Said] = (),
 ) -> Foreseen:
+    assure_plan(store, plan, plan.name)
     survey = survey_of(where, plan, store, functions)
     return foresee(
         plan,

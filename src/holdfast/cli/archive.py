@@ -35,6 +35,7 @@ from holdfast.engine.lines import line_journal
 from holdfast.engine.naming import Listed, Names
 from holdfast.engine.needed import absent_in, lacking
 from holdfast.engine.rebuilt import rebuilt_index
+from holdfast.engine.whole import assure
 from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
 from holdfast.formats.foreign import FORMATS as FOREIGN
 from holdfast.formats.foreignnodes import few
@@ -108,6 +109,7 @@ def export(
     with_store = where.open(readonly=True)
     try:
         with with_store.steady():  # an engine may work meanwhile
+            assure(with_store)
             chosen = (
                 _whole(with_store)
                 if everything

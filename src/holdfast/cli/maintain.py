@@ -13,6 +13,7 @@ from holdfast.cli.place import Place, file_option, json_option, place, place_opt
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import CORRUPT, UNREADABLE, Audit, audit, follows
 from holdfast.engine.rebuilt import rebuilt_index
+from holdfast.engine.whole import assure_runs
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
@@ -114,6 +115,7 @@ def rebuild(plan: str | None, store: str | None, plan_id: str | None, *, as_json
 
     def rebuilt() -> list[Artifact]:  # called when nobody else can write
         before.extend(replace(row, number=0) for row in with_store.artifacts())
+        assure_runs(with_store)
         rows.extend(rebuilt_index(with_store))
         return rows
 

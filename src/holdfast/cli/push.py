@@ -25,6 +25,7 @@ from holdfast.engine.bringing import (
     load,
     with_makers,
 )
+from holdfast.engine.whole import assure
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 from holdfast.model.text import one_line
@@ -140,6 +141,7 @@ def _carry(where: Place, way: Way, *, dry: bool, as_json: bool) -> int:
         raise UsageError("there is no run yet", hint="holdfast run")
     source = wire.open_store(way.source, readonly=True, whole=True, say=talk)
     try:
+        assure(source)
         with_target = _opened(way.target)
         try:
             names = name_of(way.source, source), name_of(way.target, with_target)

@@ -28,6 +28,7 @@ from holdfast.engine.audit import audit, follows
 from holdfast.engine.journals import read_state
 from holdfast.engine.needed import absent_in, files_of, lacking
 from holdfast.engine.rebuilt import rebuilt_index
+from holdfast.engine.whole import assure_runs
 from holdfast.errors import HeldError, HoldfastError, IntegrityError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
@@ -188,8 +189,9 @@ def _rebuild(store: Store, *, dry: bool) -> bool:
     """Whether the index was another one than the journals give; it is made again unless only asked."""
     before = [replace(row, number=0) for row in store.artifacts()]
     try:
+        assure_runs(store)
         rows = rebuilt_index(store)
-    except HoldfastError:  # a journal that cannot be read: the index is all that is left of it
+    except HoldfastError:  # a run that cannot be read: the index is all that is left of it
         return False
     if follows(store, before, rows):
         return False

@@ -11,17 +11,17 @@ from typing import cast
 from holdfast.core.refs import w_ref
 from holdfast.core.state import State
 from holdfast.engine.indexed import unindexed
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import read_state, start_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import absent_in, files_of, lacking
 from holdfast.engine.outside import repeated
 from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.referee import Reading, Stand, read
 from holdfast.engine.vouched import unvouched
+from holdfast.engine.whole import unmatched
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import RunStarted
 from holdfast.model.line import (
     ContentPurged,
     RunCollected,
@@ -92,7 +92,7 @@ def _audit(store: Store, gone: Callable[[Holder], bool]) -> Audit:
     whole = not any(told.startswith(("journal ", "database")) for told in problems)
     unasked = list(_unasked(store, rows, readings)) if whole and not bits & UNREADABLE else []
     if not problems:
-        problems += [*_unmatched(store), *_fences(store, rows, readings)]
+        problems += [*unmatched(store), *_fences(store, rows, readings)]
         problems += _index_problems(store, rows) if not problems else ()
         bits |= CORRUPT if problems else 0
     problems += unasked
@@ -149,47 +149,6 @@ def _differences(state: State, reading: Reading) -> Iterator[str]:
         folded = Stand(here.phase, here.attempts, digest, here.config_ref or "")
         if folded != reading.steps.get(step_id):
             yield f"step '{step_id}' is {here.phase} by its fold, not by its rows"
-
-
-def _unmatched(store: Store) -> Iterator[str]:
-    """Runs of which the lines, the rows and the journals do not say the same.
-
-    A run may begin or be collected between two looks; what both have seen is so.
-    """
-    again = set[str]()
-    for told in _unmatched_now(store):
-        again = again or set(_unmatched_now(store))
-        if told in again:
-            yield told
-
-
-def _unmatched_now(store: Store) -> Iterator[str]:
-    said, journals = _said_of_runs(store), set(store.journals())
-    rows = {row.run: row for row in store.runs(imported=True)}
-    for run, row in rows.items():
-        wanted = "run_imported" if row.imported else "run_opened"
-        if run not in said:
-            yield f"run '{run}': its line does not name it"
-        elif said[run] != wanted:
-            yield f"run '{run}': its line has '{said[run]}' of it, its row says '{wanted}'"
-    lost = [run for run, kind in said.items() if kind != "run_collected" and run not in rows]
-    yield from (f"run '{run}': its line names it, and it is not there" for run in lost)
-    for journal in sorted(journals):
-        run = RunId(journal.removeprefix("run:"))
-        if journal.startswith("run:") and run not in rows and run not in lost:
-            yield f"journal '{journal}': its run is not there"
-
-
-def _said_of_runs(store: Store) -> dict[RunId, str]:
-    """By run: the last that its line has of its being there or not."""
-    kinds = {"run_opened", "run_imported", "run_collected"}
-    return {
-        RunId(json.loads(row.body)["run"]): row.kind
-        for journal in store.journals()
-        if journal.startswith("line:")
-        for row in store.raw(journal)
-        if row.kind in kinds
-    }
 
 
 def _fences(
@@ -317,8 +276,8 @@ def _shared(store: Store, rows: Sequence[RunRow]) -> set[RunId]:
 
 
 def _is_joined(store: Store, row: RunRow) -> bool:
-    first = next(store.read(f"run:{row.run}")).event
-    return isinstance(first, RunStarted) and first.options.joined
+    start = start_of(store, row.run)
+    return start is not None and start.options.joined
 
 
 def run_problem(store: Facts, row: RunRow) -> str:

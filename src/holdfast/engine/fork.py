@@ -24,6 +24,7 @@ from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.survey import Survey
+from holdfast.engine.whole import assure_plan
 from holdfast.engine.world import World
 from holdfast.errors import EditError, UsageError
 from holdfast.model.artifact import Artifact, tree_entries
@@ -68,6 +69,7 @@ def fork_run(
     """Begin a run that makes `step` and all below it again, and takes the rest from another run."""
     plan = _plan(origin, step)
     _check_copies(world.store, origin, step)
+    assure_plan(world.store, plan, origin.line)
     hold = Hold(world, origin.project, line)
     hold.take(join=False)
     try:

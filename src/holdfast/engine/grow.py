@@ -21,6 +21,7 @@ from holdfast.engine.additions import Additions
 from holdfast.engine.journals import read_plan
 from holdfast.engine.lines import Line, line_journal
 from holdfast.engine.outputs import SMALL
+from holdfast.engine.whole import assure_plan
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, Problem
 from holdfast.model.artifact import Artifact
@@ -192,11 +193,19 @@ class Grower:
     def _extended(
         self, plan: Plan, added: tuple[StepId, ...], origin: StepId, request: int = 0
     ) -> tuple[PlanExtended, list[tuple[Digest, bytes]]]:
+        self._check_known(plan, added)
         blobs: list[tuple[Digest, bytes]] = []
         digest, ref = (self._put(blobs, part) for part in (plan_bytes(plan), structure(plan)))
         self._plans = {digest: plan}
         parent = self.state.plan_digest
         return PlanExtended(digest, ref, parent, added, origin, request), blobs
+
+    def _check_known(self, plan: Plan, added: tuple[StepId, ...]) -> None:
+        """IntegrityError if steps come whose effects may be forgotten; with others nobody looked before."""
+        if any(plan.steps[name].done_once for name in added) and not any(
+            step.done_once for step in self.state.plan.steps.values()
+        ):
+            assure_plan(self.world.store, plan, self.state.line)
 
     def _put(self, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest:
         if len(content) > SMALL:

@@ -25,6 +25,7 @@ from holdfast.engine.unchanged import (
     read_note,
 )
 from holdfast.engine.undo import settle_undone
+from holdfast.engine.whole import assure_plan
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError
 from holdfast.model.event import (
@@ -71,6 +72,7 @@ def repeat_run(
     question = Question(plan, line, options, tools())
     if not holds(world, note, question):
         return None
+    assure_plan(world.store, plan, line)
     hold = Hold(world, plan.project, line)
     hold.take(join=False)
     try:

@@ -25,6 +25,7 @@ from holdfast.engine.requests import check_secrets
 from holdfast.engine.survey import Survey
 from holdfast.engine.undo import settle_undone
 from holdfast.engine.versions import versions_in
+from holdfast.engine.whole import assure_plan
 from holdfast.engine.worktrees import check_worktrees, drop_worktrees
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
@@ -63,6 +64,7 @@ def start_run(
     _check_join(plan, options)
     content = _plan_content(world, plan)
     check_worktrees(plan, world.root)
+    assure_plan(world.store, plan, line)
     hold = Hold(world, plan.project, line)
     hold.take(join=options.joined)
     try:
@@ -248,6 +250,8 @@ def _continue(
 ) -> Engine:
     hold.drives(run)
     fence, state = take_over(world, run)
+    if not state.ended:
+        assure_plan(world.store, state.plan, state.line)
     survey = Survey(world.root, world.store, world.executor, state.plan, world.ignores)
     if state.ended:
         _tidy(world, run)

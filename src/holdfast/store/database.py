@@ -64,6 +64,7 @@ _CHECKPOINT_PAGES = 1000
 _CHECKPOINT_COMMITS = 8
 _CACHE_KIB = 32 * 1024
 _LOOK_EVERY = 16  # commits between two looks at the size of the log
+_TELLING = ("line", "run", "journal", "maker", "artifact")  # what was done
 _MAGIC = b"SQLite format 3\0"
 _VERSIONS = slice(18, 20)  # of the header: which way the file is written and read
 
@@ -339,6 +340,16 @@ class Database:
         """What is said of it when the transaction is committed: see `ends`."""
         self._reached = End(journal, event)
 
+    def empty(self, cursor: Cursor, table: str) -> None:
+        """Without its indexes: SQLite finds no entry there for a row that is damaged, and gives up."""
+        query = "SELECT name, sql FROM sqlite_schema WHERE tbl_name = ? AND type = 'index' AND sql <> ''"
+        indexes = cursor.execute(query, (table,)).fetchall()
+        for name, _ in indexes:
+            cursor.execute(f"DROP INDEX {name!s}")
+        cursor.execute(f"DELETE FROM {table}")
+        for _, made in indexes:
+            cursor.execute(str(made))
+
     def count_on(self, cursor: Cursor, table: str) -> None:
         """A table that was emptied begins anew; numbers that were given are heeded by SQLite itself."""
         if not cursor.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall():
@@ -351,6 +362,24 @@ class Database:
         """There are none."""
         del wake
         return contextlib.nullcontext()
+
+    def assure(self) -> None:
+        """Compare each table that tells what was done with its indexes, and with those that it names.
+
+        A bit that flipped in one of them hides a run or a result, and SQLite does not tell.
+        """
+        for table in _TELLING:
+            for (told,) in self.rows(f"PRAGMA main.integrity_check({table})"):
+                if told != "ok":
+                    raise self._damaged(str(told))
+            for _, number, parent, _ in self.rows(f"PRAGMA main.foreign_key_check({table})"):
+                raise self._damaged(f"row {number!s} of '{table}' names no row of '{parent!s}'")
+
+    def _damaged(self, told: str) -> IntegrityError:
+        return IntegrityError(
+            f"the database '{self._path}' is damaged: {told}",
+            hint=f"holdfast repair, or {_in_its_place(self._path)}",
+        )
 
     def flaws(self) -> Iterator[str]:
         """Damaged pages, lost commits, tables that are not ours."""
@@ -466,9 +495,10 @@ def check_log_has_database(path: str) -> None:
 def check_header(path: str) -> None:
     """IntegrityError if the header says that the file is written or read in a way that SQLite has not.
 
-    SQLite itself would read such a file, and refuse to write it.
+    SQLite itself would read such a file, and refuse to write it. Of one that cannot be read it says so.
     """
-    with peeking(path) as file:
+    head = b""
+    with contextlib.suppress(OSError), peeking(path) as file:
         head = os.pread(file, 20, 0)
     if head.startswith(_MAGIC) and not set(head[_VERSIONS]) <= {1, 2}:
         raise IntegrityError(

@@ -486,6 +486,9 @@ class MemoryStore:
         for path, stat, digest, executable in items:
             self._stats[path] = (stat, digest, executable)
 
+    def assure(self) -> None:
+        """There are no tables."""
+
     def check(self) -> Iterator[str]:
         absent = self._absent()
         for row in self.artifacts():

@@ -440,6 +440,9 @@ class PgTables:
     def reach(self, journal: int, event: int) -> None:
         """The server keeps its own log."""
 
+    def empty(self, cursor: Cursor, table: str) -> None:
+        cursor.execute(f"DELETE FROM {table}")
+
     def count_on(self, cursor: Cursor, table: str) -> None:
         cursor.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
         after = f"(SELECT coalesce(max(number), 0) + 1 FROM {table})"
@@ -485,6 +488,9 @@ class PgTables:
         return f"holdfast_{self.address.schema}"
 
     # trust
+
+    def assure(self) -> None:
+        """Nothing is looked at: the server has checksums of its pages, and holds references itself."""
 
     def flaws(self) -> Iterator[str]:
         query = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(?)"

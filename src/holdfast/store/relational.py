@@ -417,7 +417,7 @@ class RelationalStore:
         def work(cursor: Cursor) -> None:
             self._database.alone(cursor)
             given = list(rows())
-            cursor.execute("DELETE FROM artifact")
+            self._database.empty(cursor, "artifact")
             self._database.count_on(cursor, "artifact")
             self._insert_artifacts(cursor, given)
 
@@ -521,6 +521,9 @@ class RelationalStore:
 
     def remember_stats(self, items: Iterable[tuple[str, Stat, Digest, bool]]) -> None:
         self._write_many(rows.STAT, [rows.stat_values(*item) for item in items])
+
+    def assure(self) -> None:
+        self._database.assure()
 
     def check(self) -> Iterator[str]:
         yield from self._database.flaws()

@@ -87,6 +87,9 @@ class Tables(Protocol):
     def reach(self, journal: int, event: int) -> None:
         """The transaction that is being written adds an event; both by their numbers."""
 
+    def empty(self, cursor: Cursor, table: str) -> None:
+        """Remove all rows of a table, whatever its indexes hold."""
+
     def count_on(self, cursor: Cursor, table: str) -> None:
         """Let the next row of a table be numbered after the last one that it has."""
 
@@ -98,6 +101,9 @@ class Tables(Protocol):
 
     def check_writable(self) -> None:
         """StoreError if nothing may be written here any more."""
+
+    def assure(self) -> None:
+        """IntegrityError if a table that tells what was done contradicts its indexes or another table."""
 
     def flaws(self) -> Iterator[str]:
         """What is wrong with the database itself, one line each."""

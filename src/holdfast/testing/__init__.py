@@ -383,6 +383,9 @@ class PassingStore:
     def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
         return self._pass("stats", lambda: self._store.stats(paths))
 
+    def assure(self) -> None:
+        return self._pass("assure", self._store.assure)
+
     def check(self) -> Iterator[str]:
         return self._pass("check", self._store.check)
 
