@@ -10,6 +10,8 @@ PAGE = 4096
 WAYS = {
     "a result": ("artifact", b"send"),
     "its key": ("artifact_find", b"send"),
+    "how it ended": ("artifact", b"accepted"),
+    "who made it": ("artifact", b"generated"),
     "the line": ("line", b"demo"),
     "the maker": ("maker", b"r-"),
 }

@@ -21,7 +21,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar, cast
+from typing import TypeVar, cast, get_args
 
 import apsw
 
@@ -33,6 +33,7 @@ from holdfast.errors import (
     StoreError,
     UsageError,
 )
+from holdfast.model.artifact import Source, Status
 from holdfast.store.aside import say_aside
 from holdfast.store.blobs import sync_directory
 from holdfast.store.ends import End, EndFile, end_file, has_end, known_end
@@ -65,6 +66,13 @@ _CHECKPOINT_COMMITS = 8
 _CACHE_KIB = 32 * 1024
 _LOOK_EVERY = 16  # commits between two looks at the size of the log
 _TELLING = ("line", "run", "journal", "maker", "artifact")  # what was done
+_STATUSES, _SOURCES = get_args(Status), get_args(Source)
+_WORDS: tuple[str, ...] = (*_STATUSES, *_SOURCES)
+# An index of some rows keeps those that no longer belong there, and SQLite finds nothing wrong with it.
+_UNKNOWN = (
+    f"SELECT number FROM artifact WHERE status NOT IN ({', '.join('?' * len(_STATUSES))})"
+    f" OR source NOT IN ({', '.join('?' * len(_SOURCES))}) LIMIT 1"
+)
 _MAGIC = b"SQLite format 3\0"
 _VERSIONS = slice(18, 20)  # of the header: which way the file is written and read
 
@@ -374,6 +382,8 @@ class Database:
                     raise self._damaged(str(told))
             for _, number, parent, _ in self.rows(f"PRAGMA main.foreign_key_check({table})"):
                 raise self._damaged(f"row {number!s} of '{table}' names no row of '{parent!s}'")
+        for (number,) in self.rows(_UNKNOWN, _WORDS):
+            raise self._damaged(f"row {number!s} of 'artifact' has a word that Holdfast has not")
 
     def _damaged(self, told: str) -> IntegrityError:
         return IntegrityError(
