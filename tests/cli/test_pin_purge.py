@@ -301,6 +301,17 @@ def test_a_result_that_is_purged_after_its_yes_fails_alone(
     goes_on_without(project, more)
 
 
+def test_a_result_that_got_lost_while_it_waited_holds_nobody_else_up(project: Project) -> None:
+    large = "x" * 20_000
+    waits_with_result(project, shell=project.sh(f"printf {large}"))
+    name = digest(large)
+    (project.store / "blobs" / name[:2] / name).unlink()
+    project.ok("approve", "gate", "--yes")
+    resumed = project.resume("--yes")
+    assert resumed.states == {"make": "waiting", "gate": "done", "after": "done"}
+    assert "is missing; holdfast repair, then resume" in resumed.err
+
+
 @pytest.mark.parametrize("answer", ["amend", "approve", "reject", "run"])
 def test_what_was_done_and_purged_waits_for_a_person(project: Project, answer: str) -> None:
     waits_with_result(project, effects="external")

@@ -283,7 +283,10 @@ def test_a_hole_in_its_key_repeats_no_effect(project: Project) -> None:
     assert "cannot be resolved" in held.err
     assert "may be the same" in project.ok("status").out
     assert "whether that still counts" in project.ok("approvals").out
-    assert "retry does it again" in project.ok("why", "pay", "--wait").out
+    ways = project.ok("why", "pay", "--wait").out
+    assert "retry does it again" in ways
+    assert "holdfast skip pay" in ways
+    assert "accept" not in ways, "nothing can stand under a key with a hole"
     amended = project.call("amend", "pay", "-", stdin=b"x\n")
     assert (amended.code, "'pay' waits" in amended.err) == (2, True), amended
     is_held(project)

@@ -17,7 +17,7 @@ from holdfast.cli.since import answered_in
 from holdfast.cli.status import answered_words
 from holdfast.cli.whytext import Told
 from holdfast.core.causes import causes
-from holdfast.core.effects import DOUBTED, RECEIPT_GONE, UNCONFIRMED
+from holdfast.core.effects import DOUBTED, RECEIPT_GONE, UNCONFIRMED, has_hole
 from holdfast.core.react import is_full, limit_reached, may_start, time_limit
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
@@ -200,16 +200,14 @@ def _held(store: Store, state: State, step_id: StepId, reason: Reason) -> Rows:
             ("to do", "amend says what it gave; retry does it again, on purpose"),
         ]
     if reason.code == DOUBTED:
+        ways = ", or skip it" if has_hole(reason) else ", or accept what it gave"
         return [
             (
                 "because",
                 "it touches the outside and was done, and it may be the same that it would do now",
             ),
             *_done(store, state, step_id),
-            (
-                "to do",
-                "mend what is named and run anew, or accept what it gave; retry does it again",
-            ),
+            ("to do", f"mend what is named and run anew{ways}; retry does it again, on purpose"),
         ]
     if reason.code == UNCONFIRMED and reason.because:
         return [
@@ -289,7 +287,9 @@ def _next(
         yield f"holdfast reject {named(step_id)} --because '…'"
     elif phase == "waiting" or reason == Reason(UNCONFIRMED):
         yield f"holdfast retry {step_id}    (does it again)"
-        if reason is not None and reason.code == DOUBTED:
+        if reason is not None and has_hole(reason):
+            yield f"holdfast skip {step_id} --because '…'    (goes on without it)"
+        elif reason is not None and reason.code == DOUBTED:
             yield f"holdfast accept {step_id} --from RUN --because '…'    (what it gave then stands)"
         else:
             yield f"holdfast amend {step_id} FILE    (puts its result in place)"

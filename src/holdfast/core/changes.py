@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from holdfast.core.effects import DOUBTED, RECEIPT_GONE
+from holdfast.core.effects import DOUBTED, RECEIPT_GONE, UNRESOLVED
 from holdfast.core.refs import Refs, Upstream
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, same
@@ -136,7 +136,7 @@ def asking_for_nothing(options: Options) -> Options:
 
 def unresolved(probe: Probe) -> Reason | None:
     """Why a step that cannot know its own key runs; None if it runs for the first time anyway."""
-    names = tuple(f"{name} cannot be resolved" for name in probe.unsure)
+    names = tuple(f"{name} {UNRESOLVED}" for name in probe.unsure)
     return None if probe.newest is None else Reason("command_changed", names)
 
 
@@ -155,7 +155,7 @@ def _doubted(step: Step, probe: Probe, now: int) -> Reason | None:
     if done is None or _expired(step, done, now):
         return None
     if probe.unsure:
-        return Reason(DOUBTED, tuple(f"{name} cannot be resolved" for name in probe.unsure))
+        return Reason(DOUBTED, tuple(f"{name} {UNRESOLVED}" for name in probe.unsure))
     if probe.contested:
         return Reason(DOUBTED, tuple(f"{name} is contested" for name in probe.contested))
     if probe.unfit:

@@ -11,6 +11,7 @@ from typing import Final
 
 from holdfast.core.refs import Upstream
 from holdfast.core.state import COMPLETE, State
+from holdfast.model.event import Reason
 from holdfast.model.line import StepAccepted, StepAmended
 from holdfast.model.plan import RunId, StepId
 
@@ -21,6 +22,7 @@ RECEIPT_GONE: Final = "receipt_gone"  # it was done, and what it gave was purged
 DOUBTED: Final = "effect_doubted"  # it was done, and nothing can tell whether that still counts
 WAS_DONE: Final = frozenset({RECEIPT_GONE, DOUBTED})
 FOR_A_PERSON: Final = WAS_DONE | {UNCONFIRMED}
+UNRESOLVED: Final = "cannot be resolved"  # said of a part of a key that nobody can find out now
 BY_PEOPLE: Final = frozenset({"amended", "accepted_by_person"})
 TAKEN_AGAIN: Final = frozenset({"unchanged", "unchanged_content", "reguarded"}) | BY_PEOPLE
 REJECTED: Final = "rejected_by_person"
@@ -50,6 +52,11 @@ def is_open(state: State, step_id: StepId) -> bool | None:
     if not here.attempts:
         return None
     return here.effect is not None and not here.effect_failed
+
+
+def has_hole(reason: Reason) -> bool:
+    """Whether a step is in doubt because nobody can find out its key now: nothing can stand under that."""
+    return reason.code == DOUBTED and any(told.endswith(UNRESOLVED) for told in reason.because)
 
 
 def made_none(state: State, step_id: StepId) -> bool:

@@ -154,13 +154,12 @@ def decision(
 
 
 def check_there(store: Store, parked: AttemptParked) -> None:
-    """PurgedError if a person had something of a kept candidate removed."""
-    content = store.get(parked.digest)
-    for entry in tree_entries(content) if parked.form == "tree" else ():
-        store.get(entry.digest)
-    for digest in (parked.handoff, parked.fragment):
-        if digest is not None:
-            store.get(digest)
+    """PurgedError if a person had something of a kept candidate removed; IntegrityError if it is lost."""
+    wanted = [d for d in (parked.digest, parked.handoff, parked.fragment) if d is not None]
+    if parked.form == "tree":
+        wanted += [entry.digest for entry in tree_entries(store.get(parked.digest))]
+    for digest in sorted(store.absent(wanted)):
+        store.get(digest)  # it says why there is none
 
 
 def _ways_on(step: Step) -> str:

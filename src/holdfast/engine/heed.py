@@ -24,7 +24,7 @@ from holdfast.engine.result import Result
 from holdfast.engine.scribe import Scribe
 from holdfast.engine.settling import Settler
 from holdfast.engine.world import World
-from holdfast.errors import EditError, PurgedError
+from holdfast.errors import EditError, IntegrityError, PurgedError
 from holdfast.model.event import (
     AttemptParked,
     AttemptStarted,
@@ -215,6 +215,8 @@ class People:
                 self._scribe.append(StepHeld(step_id, Reason(RECEIPT_GONE)))
             else:
                 self._scribe.fail(step_id, Reason("output_missing", (error.message,)))
+        except IntegrityError as error:
+            self._world.remind(f"{step_id}: {error.message}; holdfast repair, then resume")
 
     def _end(self, result: Result, more: Steps, started: AttemptStarted) -> None:
         """A kept candidate is accepted or refused, or goes on being kept because of a new conflict."""

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from holdfast.engine.lines import line_journal
-from holdfast.engine.needed import files_of
+from holdfast.engine.rebuilt import holds
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
+from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, Event
 from holdfast.model.line import ContentPurged, RunCollected, RunImported, RunOpened
-from holdfast.model.plan import Plan, RunId
+from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import RunRow, Store
 
+_FEW = 16  # steps that are asked for one by one
 MEND = "holdfast repair"  # which says what is left to do, if there is something
 _SAID: dict[type[Event], str] = {
     RunOpened: "run_opened",
@@ -102,22 +104,34 @@ def _said_of_runs(store: Store, lines: Sequence[str]) -> dict[tuple[str, RunId],
 
 def _untrue(store: Store, plan: Plan, line: str) -> Iterator[str]:
     """What stands of steps that nobody may repeat, and is unfit or old by the index alone."""
-    for step in plan.steps.values():
-        row = store.newest(plan.project, line, step.id) if step.done_once else None
-        if row is None or (row.reusable and step.fresh_for is None):
+    made: dict[str, dict[tuple[StepId, int], Artifact]] = {}
+    for row in _standing(store, plan, line):
+        if not row.reusable or plan.steps[row.step].fresh_for is not None:
+            made.setdefault(f"run:{row.run}", {})[row.step, row.attempt] = row
+    purged: set[Digest] | None = None
+    for journal, (_, at, event) in store.told(made, [AttemptAccepted]):
+        assert isinstance(event, AttemptAccepted)  # only those were asked for
+        found = made[journal].get((event.step, event.attempt))
+        if found is None:
             continue
-        for _, (_, at, event) in store.told([f"run:{row.run}"], [AttemptAccepted]):
-            if not isinstance(event, AttemptAccepted) or event.step != row.step:
-                continue
-            unfit = event.reusable and not row.reusable and not _was_purged(store, row)
-            if event.attempt == row.attempt and (unfit or at != row.at):
-                yield f"the index has a wrong row of step '{row.step}' in run '{row.run}'"
+        unfit = event.reusable and not found.reusable
+        if unfit and purged is None:
+            purged = _purged(store)
+        if at != found.at or (unfit and not holds(store, found, purged or set())):
+            yield f"the index has a wrong row of step '{found.step}' in run '{found.run}'"
 
 
-def _was_purged(store: Store, row: Artifact) -> bool:
+def _standing(store: Store, plan: Plan, line: str) -> Iterator[Artifact]:
+    """The newest that such steps gave."""
+    once = [step.id for step in plan.steps.values() if step.done_once]
+    if len(once) > _FEW:
+        newest = store.newest_of_all(plan.project, line)
+        yield from (newest[step] for step in once if step in newest)
+        return
+    yield from filter(None, (store.newest(plan.project, line, step) for step in once))
+
+
+def _purged(store: Store) -> set[Digest]:
     lines = [name for name in store.journals() if name.startswith("line:")]
     events = (recorded.event for _, recorded in store.told(lines, [ContentPurged]))
-    purged = {d for event in events if isinstance(event, ContentPurged) for d in event.digests}
-    if row.digest in purged or row.form != "tree" or not store.has(row.digest):
-        return row.digest in purged
-    return not purged.isdisjoint(files_of(store, row.digest))
+    return {d for event in events if isinstance(event, ContentPurged) for d in event.digests}
