@@ -301,9 +301,9 @@ def test_a_resume_says_what_it_costs_until_a_step_begins(tmp_path: Path) -> None
 
 
 def test_a_kill_half_way_is_counted_by_the_log_of_executions(tmp_path: Path) -> None:
-    killed = kill_and_resume(FULL, "chain", 300, tmp_path / "kill")
+    killed = kill_and_resume(FULL, "chain", 3_000, tmp_path / "kill")
     assert not killed.failed
-    assert 150 <= killed.before < 300
+    assert 1_500 <= killed.before < 3_000
     assert (killed.twice <= 1, killed.lost) == (True, 0)
 
 

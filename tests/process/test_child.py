@@ -121,6 +121,19 @@ def test_the_death_of_the_child_ends_a_receive(start: StartChild, mark: str) -> 
     within_deadline(scenario())
 
 
+def test_a_child_whose_pipe_has_ended_is_over(mark: str) -> None:
+    async def scenario() -> None:
+        argv = (sys.executable, "-S", "-c", "import os, signal; os.close(1); signal.pause()")
+        child = Child.start(argv, "/", ENV, mark, confine="never")
+        with pytest.raises(ProcessError, match="ended before it answered"):
+            await child.receive()
+        assert not child.alive, "whoever wants to go on needs another one"
+        await child.kill()
+        assert survivors(mark) == []
+
+    within_deadline(scenario())
+
+
 def test_a_kill_ends_a_waiting_receive(start: StartChild) -> None:
     async def scenario() -> None:
         child = start()

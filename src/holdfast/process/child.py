@@ -42,6 +42,7 @@ class Child:
         self._received = bytearray()
         self._cut = False  # a frame was sent in part: the child can no longer tell where one begins
         self._closing: asyncio.Future[None] | None = None
+        self._is_over = False  # its pipe has ended: the system may say a moment later that it has too
         self.was_begun = True  # false once it is gone and its sandbox could not even be made
         self._reader = Reader(started.stderr, self._take_stderr, started.strike)
         self._reader.listen()
@@ -72,7 +73,7 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        return self._closing is None and not self._started.ended.done()
+        return self._closing is None and not self._is_over and not self._started.ended.done()
 
     @property
     def pid(self) -> int:
@@ -199,6 +200,7 @@ class Child:
             raise self._reader.error
 
     def _gone(self) -> ProcessError:
+        self._is_over = True
         said = self.stderr[-2000:].decode(errors="replace").strip()
         return ProcessError("the child process ended before it answered", hint=said or None)
 
