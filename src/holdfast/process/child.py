@@ -42,7 +42,7 @@ class Child:
         self._received = bytearray()
         self._cut = False  # a frame was sent in part: the child can no longer tell where one begins
         self._closing: asyncio.Future[None] | None = None
-        self._is_over = False  # its pipe has ended: the system may say a moment later that it has too
+        self._is_over = False  # its pipe has ended: the system says so of it a moment later
         self.was_begun = True  # false once it is gone and its sandbox could not even be made
         self._reader = Reader(started.stderr, self._take_stderr, started.strike)
         self._reader.listen()
