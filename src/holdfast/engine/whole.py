@@ -108,6 +108,8 @@ def _untrue(store: Store, plan: Plan, line: str) -> Iterator[str]:
     for row in _standing(store, plan, line):
         if not row.reusable or plan.steps[row.step].fresh_for is not None:
             made.setdefault(f"run:{row.run}", {})[row.step, row.attempt] = row
+    if not made:
+        return
     purged: set[Digest] | None = None
     for journal, (_, at, event) in store.told(made, [AttemptAccepted]):
         assert isinstance(event, AttemptAccepted)  # only those were asked for
