@@ -119,7 +119,7 @@ def test_a_play_killed_at_every_call(
     with staged(PLAYS[name], tmp_path, Shim(shim.library, CALLS), server) as stage:
         kill_everywhere(stage, slice_, slices, report)
     settle(report)
-    assert report.fired >= report.total / 2, "it was killed, and at most of what was counted"
+    assert report.fired > 0.9 * report.tried, "all but the last ones of each command"
 
 
 @pytest.mark.soak("short-torn-flip")
