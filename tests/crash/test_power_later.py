@@ -13,6 +13,7 @@ from tests.crash.power_disk import ENDS, Draw, moments
 from tests.crash.power_trace import tree_of
 
 EVERY: tuple[Draw, ...] = (*ENDS, 1, 2, 3)
+Tree = dict[str, tuple[int, bytes | None]]  # as `tree_of` finds it
 
 
 @pytest.mark.soak
@@ -27,10 +28,7 @@ def test_the_power_goes_while_a_killed_run_is_resumed(
     settle: Callable[[Report], None],
 ) -> None:
     calls = shim.count(lay(tmp_path / "count"), "run", "-j", "1")
-    scene = lay(tmp_path / "recorded")
-    before = tree_of(scene.root)
-    killed = scene.call("run", "-j", "1", fault=shim.fault(int(len(calls) * share)))
-    assert killed.code == KILLED
+    scene, before = interrupted(tmp_path, shim, int(len(calls) * share))
     recording = recorded(strace, scene, "resume")
     assert recording.answer.code == 0, recording.answer.err
     report = Report(f"D02 power, resumed after {share:.0%}")
@@ -39,6 +37,21 @@ def test_the_power_goes_while_a_killed_run_is_resumed(
     few = chosen(recording, 4, seed=5)
     outage.resume(lambda number: few.get(number, ()), tmp_path / "resumed", reference("reference"))
     settle(report)
+
+
+def interrupted(folder: Path, shim: Shim, number: int) -> tuple[Scene, Tree]:
+    """A project whose run was killed on its way, and how it lay before.
+
+    At this call, or at an earlier one if it was over by then: it makes more calls or fewer, as it waits.
+    """
+    for place in range(number, 0, -10):
+        scene = lay(folder / f"recorded-{place}")
+        before = tree_of(scene.root)
+        killed = scene.call("run", "-j", "1", fault=shim.fault(place))
+        journal = scene.journal()
+        if killed.code == KILLED and journal.runs and journal.ended(journal.runs[-1]) is None:
+            return scene, before
+    raise AssertionError(f"no run was killed before its end, from call {number} down")
 
 
 def finished(folder: Path) -> Scene:
