@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, field, fields
-from itertools import compress
+from itertools import chain, compress
 from operator import attrgetter, is_, is_not
 from typing import Any, Literal, NewType, cast
 
@@ -313,11 +312,12 @@ class Plan:
     def __post_init__(self) -> None:
         """Refuse a plan that no engine could run."""
         problems: list[Problem] = []
-        is_id, known = ANY_ID.match, self.steps.keys()
-        for step in self.steps.values():
-            name = step.id
-            if len(name) > LONGEST_ID or not is_id(name) or _may_be_wrong(step, known):
-                problems += self._wrong_with(step)
+        steps = self.steps.values()
+        suspects = (
+            steps if _may_be_wrong(self.steps) else [s for s in steps if s.effects == "external"]
+        )
+        for step in suspects:
+            problems += self._wrong_with(step)
         if not self.steps:
             problems.append(Problem("the plan has no steps", code="P001"))
         if problems:
@@ -357,15 +357,16 @@ class Plan:
 _needed: Callable[[Need], StepId] = attrgetter("step")
 
 
-def _may_be_wrong(step: Step, known: AbstractSet[StepId]) -> bool:
-    """Whether more than the id is to be looked at: a quick look, as it is taken at every step."""
-    if step.effects == "external":
-        return True
-    needs = step.needs
-    if len(needs) < 2:  # noqa: PLR2004 - one alone cannot be there twice
-        return bool(needs) and needs[0].step not in known
-    names = {*map(_needed, needs)}
-    return len(names) < len(needs) or not known >= names
+def _may_be_wrong(steps: Mapping[StepId, Step]) -> bool:
+    """Whether the id or the needs of any step are wrong: one look at all of them, as plans may be large."""
+    ids = [step.id for step in steps.values()]
+    needs = [step.needs for step in steps.values()]
+    return (
+        max(map(len, ids), default=0) > LONGEST_ID
+        or not all(map(ANY_ID.match, ids))
+        or not steps.keys() >= {*map(_needed, chain.from_iterable(needs))}
+        or any(len(some) > 1 and len({*map(_needed, some)}) < len(some) for some in needs)
+    )
 
 
 def plan_bytes(plan: Plan) -> bytes:
