@@ -33,6 +33,19 @@ class ClaimKey(NamedTuple):
     config_ref: Digest
 
 
+class Kept(NamedTuple):
+    """An event as a store has it, which may be appended again as it is: to read it costs more."""
+
+    noun: type[Event]
+    body: str
+    read: Callable[[], Event]
+
+
+def event_of(told: Event | Kept) -> Event:
+    """What was told, read if that was put off."""
+    return told.read() if isinstance(told, Kept) else told
+
+
 @fixed
 class Append:
     """New events at the end of one journal; refused unless the journal ends at `expected`.
@@ -42,7 +55,7 @@ class Append:
 
     journal: str
     expected: int
-    events: Sequence[tuple[int, Event]]  # (at, event)
+    events: Sequence[tuple[int, Event | Kept]]  # (at, event)
     fence: int | None = None  # run journals: the fence under which this engine holds the run
 
 
@@ -186,6 +199,9 @@ class Store(Facts, Protocol):
 
     def last(self, journal: str) -> int:
         """The last sequence number of a journal; 0 if there is none."""
+
+    def kept(self, journal: str) -> Iterator[tuple[int, Kept]]:
+        """The times and events of a journal in order as it has them, the chain checked on the way."""
 
     def raw(self, journal: str) -> Iterator[Raw]:
         """The events of a journal as they lie there, in order; nothing is checked."""

@@ -14,7 +14,7 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, AttemptRejected, AttemptStarted, Event
 from holdfast.model.line import StepAmended, StepUndone
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Batch, ClaimKey, Errand
+from holdfast.ports import Batch, ClaimKey, Errand, event_of
 from holdfast.store.codec import encode
 
 PROJECT = "shop"
@@ -114,7 +114,8 @@ class Model:
     def commit(self, batch: Batch) -> None:
         for append in batch.appends:
             if append.events:
-                self.journals.setdefault(append.journal, []).extend(append.events)
+                events = [(at, event_of(told)) for at, told in append.events]
+                self.journals.setdefault(append.journal, []).extend(events)
         self.blobs.update(dict(batch.blobs))
         self._leave(batch.superseded, "superseded")
         self.rows += batch.artifacts

@@ -153,6 +153,19 @@ class TestJournals:
         store.commit(Batch(appends=[Append("line:main", 0, [(n, stop) for n in range(2500)])]))
         assert [item.seq for item in store.read("line:main")] == list(range(1, 2501))
 
+    def test_what_a_journal_has_can_be_appended_to_another_unread(self, store: Store) -> None:
+        stop = StopRequested(RUN, now=True, by='an "n\udcff')
+        seen = PlanVersioned(ref("plan"), ref("w"), None)
+        store.commit(Batch(appends=[Append("line:a", 0, [(1, stop), (2, seen)])]))
+        kept = list(store.kept("line:a"))
+        assert [(at, one.noun, one.read()) for at, one in kept] == [
+            (1, StopRequested, stop),
+            (2, PlanVersioned, seen),
+        ]
+        store.commit(Batch(appends=[Append("line:b", 0, [(7, kept[1][1]), (8, kept[0][1])])]))
+        assert list(store.read("line:b")) == [Recorded(1, 7, seen), Recorded(2, 8, stop)]
+        assert list(store.kept("line:none")) == []
+
     def test_journals_do_not_mix(self, store: Store) -> None:
         stop = StopRequested(RUN, now=True, by="ann")
         store.commit(Batch(appends=[Append("line:a", 0, [(1, stop)])]))

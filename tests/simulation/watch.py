@@ -31,7 +31,7 @@ from holdfast.model.event import (
     StepsSkipped,
 )
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Batch, ClaimKey, Job, Store
+from holdfast.ports import Batch, ClaimKey, Job, Store, event_of
 from tests.simulation.consent import Consent
 from tests.simulation.machine import Machine, Process
 from tests.simulation.money import Money
@@ -125,7 +125,7 @@ class Watch:
                 )
             if not append.events:
                 continue
-            names = " ".join(_short(event) for _, event in append.events)
+            names = " ".join(_short(event_of(told)) for _, told in append.events)
             self._machine.note(process.name, f"{append.journal} {append.expected}+ {names}")
             self._lengths[append.journal] += len(append.events)
             if append.journal.startswith(RUN):
@@ -136,13 +136,14 @@ class Watch:
                     self._machine.violated(
                         "I10", f"{process.name} wrote to '{run}' under fence {append.fence}"
                     )
-                for _, event in append.events:
+                for _, told in append.events:
+                    event = event_of(told)
                     self._take(run, event, process.name)
                     self.money.take(run, event)
                     self.consent.run(run, event, store, process.name)
             else:
-                for at, event in append.events:
-                    self.consent.line(event, at, store)
+                for at, told in append.events:
+                    self.consent.line(event_of(told), at, store)
         for key, fence in batch.held:
             if self._highest(key) != fence:
                 self._machine.violated("I10", f"{process.name} wrote under claim {fence} of {key}")

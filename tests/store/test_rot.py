@@ -137,6 +137,8 @@ def test_a_bit_of_an_event(place: Path, raw: apsw.Connection) -> None:
         with pytest.raises(IntegrityError, match="journal 'line:main' is damaged at event 3"):
             given.extend(store.read("line:main"))
         assert [item.seq for item in given] == [1, 2]
+        with pytest.raises(IntegrityError, match="journal 'line:main' is damaged at event 3"):
+            list(store.kept("line:main"))
         assert [item.seq for item in store.read("line:main", after=3)] == [4, 5]
 
 

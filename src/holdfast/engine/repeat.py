@@ -19,6 +19,7 @@ from holdfast.engine.unchanged import (
     Note,
     Question,
     Tools,
+    end_of,
     holds,
     is_at_end,
     pass_on,
@@ -28,19 +29,11 @@ from holdfast.engine.undo import settle_undone
 from holdfast.engine.whole import assure_plan
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError
-from holdfast.model.event import (
-    Event,
-    Options,
-    PlanExtended,
-    Recorded,
-    RunEnded,
-    RunStarted,
-    StepsReused,
-)
+from holdfast.model.event import Event, Options, Recorded, RunStarted
 from holdfast.model.fixed import frozen
 from holdfast.model.line import RunOpened
-from holdfast.model.plan import Plan, RunId, plan_digest
-from holdfast.ports import Append, Batch
+from holdfast.model.plan import Plan, RunId
+from holdfast.ports import Append, Batch, Kept, event_of
 
 
 @frozen
@@ -48,8 +41,14 @@ class Repeated:
     """A run that came to nothing but reuse, as its journal tells it."""
 
     plan: Plan
-    events: Sequence[Recorded]
+    at: int
+    told: Sequence[Event | Kept]
     plans: Plans
+
+    @property
+    def events(self) -> list[Recorded]:
+        """Its journal, read only now: most who ask for a run want to know how it ended."""
+        return [Recorded(seq, self.at, event_of(one)) for seq, one in enumerate(self.told, 1)]
 
     def state(self) -> State:
         """The run, folded."""
@@ -83,16 +82,16 @@ def repeat_run(
 
 
 def _repeated(world: World, hold: Hold, note: Note, question: Question) -> Repeated | None:
-    """Copy what the last run found. What was written to the line since it was looked at forbids it."""
-    first, *reused, last = [recorded.event for recorded in world.store.read(f"run:{note.run}")]
-    if not (isinstance(first, RunStarted) and last == RunEnded("completed")):
+    """Copy what the last run found, as it was when the note was left.
+
+    What was written to the line since it was looked at forbids it.
+    """
+    journal = f"run:{note.run}"
+    if end_of(world, journal) != note.ran:
         return None
-    items = sum(len(event.items) for event in reused if isinstance(event, StepsReused))
-    grown = [event for event in reused if isinstance(event, PlanExtended)]
-    wanted = len(question.plan.steps) + sum(len(event.added) for event in grown)
-    if len(grown) + sum(isinstance(e, StepsReused) for e in reused) != len(reused):
-        return None
-    if items != wanted or (grown and grown[0].parent != plan_digest(question.plan)):
+    before = [event for _, event in world.store.kept(journal)]
+    first = before[0].read() if before else None
+    if not isinstance(first, RunStarted):
         return None
     run = RunId(f"r-{world.new_id()}")
     hold.run = run
@@ -107,7 +106,7 @@ def _repeated(world: World, hold: Hold, note: Note, question: Question) -> Repea
         agreed=world.agreed,
     )
     at = world.clock()
-    facts: list[tuple[int, Event]] = [(at, event) for event in (start, *reused, last)]
+    told: list[Event | Kept] = [start, *before[1:]]
     journal = line_journal(question.plan.project, question.line)
     expected = world.store.last(journal)
     if not is_at_end(world, note, question.plan.project, question.line):
@@ -115,7 +114,7 @@ def _repeated(world: World, hold: Hold, note: Note, question: Question) -> Repea
     batch = Batch(
         [
             Append(journal, expected, [(at, RunOpened(run))]),
-            Append(f"run:{run}", 0, facts, 1),
+            Append(f"run:{run}", 0, [(at, event) for event in told], 1),
         ]
     )
     try:
@@ -126,5 +125,4 @@ def _repeated(world: World, hold: Hold, note: Note, question: Question) -> Repea
             raise
         return None
     pass_on(world, note, question, run)
-    events = [Recorded(seq, at, event) for seq, (at, event) in enumerate(facts, 1)]
-    return Repeated(question.plan, events, partial(read_plan, world.store))
+    return Repeated(question.plan, at, told, partial(read_plan, world.store))

@@ -52,7 +52,7 @@ from holdfast.process.room import shell_words
 Tools = Mapping[tuple[str, ...], str | None]  # the digest of what each tool said of its version
 
 _FOLDER = "unchanged"
-_FORM = 3
+_FORM = 4
 _STANDS = frozenset({"unchanged", "amended", "accepted_by_person"})
 
 
@@ -83,6 +83,7 @@ class Note(NamedTuple):
     """What a run in which everything stood leaves behind."""
 
     run: RunId
+    ran: str  # the end of its journal
     end: str  # of the line's journal
     asked: Digest
     until: int | None  # when the first result is too old, in ms since 1970
@@ -112,7 +113,8 @@ def leave_note(
         if stamps is not None:
             question = Question(begun, state.line, state.options, tools)
             asked, until = question.digest(world), _until(world, state)
-            note = Note(state.run, opened, asked, until, paths, stamps)
+            ran = end_of(world, f"run:{state.run}")
+            note = Note(state.run, ran, opened, asked, until, paths, stamps)
             _write(world, state.project, state.line, note)
 
 
@@ -145,7 +147,7 @@ def _opened_at(world: World, state: State) -> str | None:
     last = [recorded.event for recorded in world.store.read(journal, world.store.last(journal) - 1)]
     if last != [RunOpened(state.run)]:
         return None
-    return _end_of(world, state.project, state.line)
+    return end_of(world, journal)
 
 
 def _until(world: World, state: State) -> int | None:
@@ -178,19 +180,21 @@ def holds(world: World, note: Note, question: Question) -> bool:
 
 def is_at_end(world: World, note: Note, project: str, line: str) -> bool:
     """Whether nothing was written to the line since."""
-    return _end_of(world, project, line) == note.end
+    return end_of(world, line_journal(project, line)) == note.end
 
 
 def pass_on(world: World, note: Note, question: Question, run: RunId) -> None:
     """The same holds after a further run, which is now the last thing in the line's journal."""
     project, line = question.plan.project, question.line
-    note = note._replace(run=run, end=_end_of(world, project, line))
+    ends = end_of(world, f"run:{run}"), end_of(world, line_journal(project, line))
+    note = note._replace(run=run, ran=ends[0], end=ends[1])
     with contextlib.suppress(OSError):
         _write(world, project, line, note)
 
 
-def _end_of(world: World, project: str, line: str) -> str:
-    seq, end = world.store.end(line_journal(project, line))
+def end_of(world: World, journal: str) -> str:
+    """How a journal ends, which tells all that is in it."""
+    seq, end = world.store.end(journal)
     return f"{seq}:{end}"
 
 
@@ -296,21 +300,20 @@ def _sources(world: World, plan: Plan) -> Digest:
 
 def _functions(world: World, plan: Plan) -> Digest:
     """Digest of the functions of this process, and of which step has which; they never change."""
-    numbers: dict[object, int] = {}
-    parts: list[Mapping[str, Json]] = []
-    which = array("Q")
-    functions = world.inline
-    for step_id, step in plan.steps.items() if functions else ():
-        function = functions.get(step_id)
-        if function is None:
-            continue
-        judged = step.guards or step.outputs or step.schema is not None  # a property takes as long
-        key = step_id if judged else id(function)
-        if (number := numbers.get(key)) is None:
-            number = numbers[key] = len(parts)
-            parts.append(world.executor.identity(step, world.root))
-        which.append(number)
-    return _assigned(plan, parts, which)
+    functions, steps = world.inline, plan.steps
+    if not functions:
+        return _assigned(plan, (), array("Q"))
+    keys: list[object] = [*map(id, map(functions.get, steps))]
+    for place, step in enumerate(steps.values()):
+        if step.guards or step.outputs or step.schema is not None:  # a property takes as long
+            keys[place] = step.id
+    some = dict(zip(keys, steps.values(), strict=True))
+    numbers = {key: number for number, key in enumerate(some)}
+    parts = [
+        world.executor.identity(step, world.root) if step.id in functions else {}
+        for step in some.values()
+    ]
+    return _assigned(plan, parts, array("Q", map(numbers.__getitem__, keys)))
 
 
 def _assigned(plan: Plan, parts: Sequence[Mapping[str, Json]], which: array[int]) -> Digest:
@@ -437,10 +440,10 @@ def read_note(world: World, project: str, line: str) -> Note | None:
             head, _, body = file.read().partition(b"\n")
         if hashlib.sha256(body).hexdigest() != head.decode():
             return None
-        run, end, asked, until, paths, stamps = json.loads(body)
+        run, ran, end, asked, until, paths, stamps = json.loads(body)
     except (OSError, ValueError):
         return None
-    return Note(run, end, asked, until, tuple(paths), stamps)
+    return Note(run, ran, end, asked, until, tuple(paths), stamps)
 
 
 def _write(world: World, project: str, line: str, note: Note) -> None:

@@ -38,6 +38,7 @@ from typing import Literal, NamedTuple, cast, get_args, get_origin, get_type_hin
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Json
 from holdfast.model.event import Event, Recorded
+from holdfast.ports import Kept
 
 CLASSES = cast("tuple[type[Event], ...]", get_args(Event))
 _NEWER = "written by a newer Holdfast? upgrade holdfast"
@@ -207,18 +208,25 @@ def kind_of_class(noun: type[Event]) -> str:
     return _kind(noun)
 
 
-def encode(event: Event) -> tuple[str, str]:
+def encode(event: Event | Kept) -> tuple[str, str]:
     """The kind and the body of an event; equal events give equal text in every process."""
+    if isinstance(event, Kept):
+        return kind_of_class(event.noun), event.body
     shape = _shape(type(event))
     return shape.kind, shape.spell(event)
 
 
-def decode(kind: str, body: str) -> Event:
-    """Read an event back; IntegrityError if this Holdfast does not know its kind or a field."""
+def class_of(kind: str) -> type[Event]:
+    """The class of the events that are stored under a kind; IntegrityError if this Holdfast knows none."""
     noun = _kinds.get(kind)
     if noun is None:
         raise IntegrityError(f"there is no event '{kind}'", hint=_NEWER)
-    shape = _shape(noun)
+    return noun
+
+
+def decode(kind: str, body: str) -> Event:
+    """Read an event back; IntegrityError if this Holdfast does not know its kind or a field."""
+    shape = _shape(class_of(kind))
     try:
         data, end = _from_text(body)
         if end != len(body):

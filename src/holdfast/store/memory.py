@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 from holdfast.errors import PurgedError
 from holdfast.model.artifact import Artifact, Status
@@ -17,7 +18,19 @@ from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import Event, Recorded
 from holdfast.model.line import ContentPurged, RunImported
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Batch, ClaimKey, Errand, Holder, Owner, Raw, RunRow, Stat, Stored
+from holdfast.ports import (
+    Batch,
+    ClaimKey,
+    Errand,
+    Holder,
+    Kept,
+    Owner,
+    Raw,
+    RunRow,
+    Stat,
+    Stored,
+    event_of,
+)
 from holdfast.store.codec import encode, first_hash, next_hash
 from holdfast.store.refusals import (
     RUN,
@@ -77,7 +90,7 @@ class MemoryStore:
             for append in (append for append in batch.appends if append.events):
                 events = self._journals.setdefault(append.journal, [])
                 events.extend(
-                    Recorded(seq, at, event)
+                    Recorded(seq, at, event_of(event))
                     for seq, (at, event) in enumerate(append.events, append.expected + 1)
                 )
             for digest, content in batch.blobs:
@@ -131,6 +144,10 @@ class MemoryStore:
             for recorded in self._journals.get(journal, []):
                 if type(recorded.event) in kinds and recorded.at >= since:
                     yield journal, recorded
+
+    def kept(self, journal: str) -> Iterator[tuple[int, Kept]]:
+        for _, at, event in self._journals.get(journal, []):
+            yield at, Kept(type(event), encode(event)[1], partial(_same, event))
 
     def raw(self, journal: str) -> Iterator[Raw]:
         for seq, at, event in self._journals.get(journal, []):
@@ -513,6 +530,10 @@ class MemoryStore:
 
     def close(self) -> None:
         """Nothing to give back."""
+
+
+def _same(event: Event) -> Event:
+    return event
 
 
 def _now() -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Self, cast
 
 from holdfast.errors import ConflictError, IntegrityError
@@ -20,10 +21,23 @@ from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest
 from holdfast.model.event import Event, Recorded
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Append, Batch, ClaimKey, Errand, Holder, Owner, Raw, RunRow, Stat, Stored
+from holdfast.ports import (
+    Append,
+    Batch,
+    ClaimKey,
+    Errand,
+    Holder,
+    Kept,
+    Owner,
+    Raw,
+    RunRow,
+    Stat,
+    Stored,
+)
 from holdfast.store import rows
 from holdfast.store.blobs import SMALL, Blobs
 from holdfast.store.codec import (
+    class_of,
     decode,
     encode,
     first_hash,
@@ -264,6 +278,15 @@ class RelationalStore:
     # journals and runs
 
     def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
+        for seq, at, kind, body in self._chained(journal, after):
+            yield Recorded(seq, at, _decoded(journal, seq, kind, body))
+
+    def kept(self, journal: str) -> Iterator[tuple[int, Kept]]:
+        for seq, at, kind, body in self._chained(journal):
+            yield at, Kept(class_of(kind), body, partial(_decoded, journal, seq, kind, body))
+
+    def _chained(self, journal: str, after: int = 0) -> Iterator[tuple[int, int, str, str]]:
+        """The rows of a journal, as far as the chain vouches for them."""
         head = self._database.rows("SELECT id, last, hash FROM journal WHERE name = ?", (journal,))
         if not head:
             return
@@ -282,7 +305,7 @@ class RelationalStore:
                 chain = hash_of_row(chain, seq, row[1], row[2], row[3])
                 if row[0] != place + seq or row[4] != chain:
                     raise IntegrityError(f"journal '{journal}' is damaged at event {seq}")
-                yield Recorded(seq, row[1], _decoded(journal, seq, row[2], row[3]))
+                yield seq, row[1], row[2], row[3]
         if seq != last or chain != end:
             raise IntegrityError(f"journal '{journal}' is damaged: it should end at event {last}")
 

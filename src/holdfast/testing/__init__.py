@@ -25,6 +25,7 @@ from holdfast.ports import (
     Errand,
     Holder,
     Job,
+    Kept,
     Outcome,
     Owner,
     Raw,
@@ -294,6 +295,9 @@ class PassingStore:
 
     def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
         return self._pass("read", lambda: self._store.read(journal, after))
+
+    def kept(self, journal: str) -> Iterator[tuple[int, Kept]]:
+        return self._pass("kept", lambda: self._store.kept(journal))
 
     def raw(self, journal: str) -> Iterator[Raw]:
         return self._pass("raw", lambda: self._store.raw(journal))
