@@ -52,6 +52,31 @@ def test_that_contents_were_not_read_is_said_with_who_reads_them(project: Projec
     assert store.endswith("of contents, not read here: 'holdfast verify' reads them")
 
 
+@pytest.mark.req("D07")
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE artifact SET maker = 99", "names no row of 'maker'"),
+        ("DELETE FROM run", "its line names it, and it is not there"),
+    ],
+)
+def test_a_table_that_forgot_what_was_done_must_be_mended(
+    project: Project, statement: str, told: str
+) -> None:
+    project.plan({"a": {"shell": "true"}})
+    run_here(project)
+    assert grades(project)["tables"] == ("ok", "")
+    with project.database() as database:
+        database.execute("PRAGMA foreign_keys = 0")
+        database.execute(statement)
+    answer = project.call("doctor", "--json")
+    found = {check["name"]: check for check in answer.json["checks"]}["tables"]
+    assert answer.code == 1
+    assert found["grade"] == "fix"
+    assert told in found["words"]
+    assert found["fix"].startswith("holdfast repair")
+
+
 def test_a_claim_of_an_engine_that_is_gone_is_told(project: Project) -> None:
     project.plan({"a": {"shell": "true"}})
     run_here(project)

@@ -277,6 +277,7 @@ def _state(where: Place) -> Iterator[Check]:
             yield _log(f"{database}-wal")
         else:
             yield _skew(cast("PostgresStore", store).clock(), "of the database")
+        yield _tables(store)
         yield _holders(store)
         yield _leases(store)
         yield _times(store)
@@ -293,6 +294,17 @@ def _log(path: str) -> Check:
     hint = "end programs that keep the database open to read; the next run takes the log in"
     grade: Grade = "ok" if size <= LONG_LOG else "warn"
     return Check("log", grade, size_words(size), hint, {"bytes": size})
+
+
+def _tables(store: Store) -> Check:
+    """A damaged table hides a run or a result as if it had never been."""
+    from holdfast.engine.whole import assure
+
+    try:
+        assure(store)
+    except IntegrityError as error:
+        return Check("tables", "fix", error.message, error.hint or "holdfast repair")
+    return Check("tables", "ok", "they name every run that the journals tell")
 
 
 def _holders(store: Store) -> Check:
