@@ -12,7 +12,8 @@ from holdfast.cli.place import json_option
 from holdfast.cli.say import out, out_json, talk_once
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
-from holdfast.wire.shared import SCHEMES, Standing, make_shared, refuse_password, standing
+from holdfast.wire.shared import SCHEMES, make_shared, refuse_password
+from holdfast.wire.stores import Standing, standing
 
 _SCHEMA = "holdfast.store/1"
 _ADDRESS = "postgresql://USER@HOST/DATABASE"

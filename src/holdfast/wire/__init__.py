@@ -5,30 +5,33 @@ Imports stand inside the functions: a command loads only the adapters it uses.
 
 from __future__ import annotations
 
-import gc
 import os
-import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from holdfast.errors import StoreError, UsageError, outside_fault
+from holdfast.errors import UsageError
 from holdfast.model.digest import Digest, Json, digest_json
-from holdfast.model.event import Agreed, Options, Recorded, Where
+from holdfast.model.event import Agreed, Recorded, Where
 from holdfast.model.fixed import frozen
-from holdfast.model.plan import Limits, Plan, RunId, Step, StepId, plan_digest
+from holdfast.model.plan import Limits, Plan, Step, StepId, plan_digest
 from holdfast.wire import market
 from holdfast.wire.configured import configured
-from holdfast.wire.shared import (
-    SCHEMES,
-    SharedHome,
-    is_shared,
-    open_shared,
-    shared_home,
+from holdfast.wire.driving import drive, has_collector, repeat, seldom_collected
+from holdfast.wire.holders import (
+    check_free,
+    driver,
+    drives,
+    is_driven,
+    live_runs,
+    now_ms,
+    output_of,
+    person,
 )
+from holdfast.wire.shared import is_shared
+from holdfast.wire.stores import STORE_NAME, empty_store, has_store, open_store, store_location
 from holdfast.wire.workshop import (
     Function,
     executor_for,
@@ -40,108 +43,44 @@ from holdfast.wire.workshop import (
 )
 
 if TYPE_CHECKING:
-    import asyncio
-
     from holdfast import ports
-    from holdfast.core.state import State
-    from holdfast.engine.decisions import Person, Policy
-    from holdfast.engine.hold import Hold
-    from holdfast.engine.loop import Engine
-    from holdfast.engine.repeat import Repeated
+    from holdfast.engine.decisions import Policy
     from holdfast.engine.world import World
     from holdfast.model.agent import Registry
     from holdfast.model.walls import Walls
     from holdfast.ports import ChatModel, Generator, GuardKind, Store
     from holdfast.process.terms import Terms
-    from holdfast.store.host import LineLock
-    from holdfast.wire.telemetry import Telling
 
-STORE_NAME = ".holdfast"
-_BETWEEN_SEARCHES = 50_000  # objects made
 _MOST_ELSEWHERE = 256
 _IN_HAND = 4  # attempts for each processor, so that none waits for the next one
-_COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-_VERSION_AT = 60  # where a SQLite file holds the version of its tables
 
 __all__ = [
+    "STORE_NAME",
     "Function",
+    "check_free",
     "configured",
+    "drive",
+    "driver",
+    "drives",
+    "empty_store",
     "executor_for",
     "files_size",
     "guard_flaw",
+    "has_store",
     "identities",
     "ignore_rules",
+    "is_driven",
     "is_shared",
+    "live_runs",
+    "now_ms",
+    "open_store",
+    "output_of",
+    "person",
     "project_files",
+    "repeat",
+    "seldom_collected",
+    "store_location",
 ]
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
-
-
-def store_location(root: str, given: str | None) -> str:
-    """Where the state of a project lives: as told, else beside the plan."""
-    named = given or os.environ.get("HOLDFAST_STORE") or os.path.join(root, STORE_NAME)
-    kind, is_address, _ = named.partition("://")
-    if not is_address:
-        return os.path.abspath(named)
-    if kind not in SCHEMES:
-        raise UsageError(
-            f"there are no stores at '{kind}://…'",
-            hint="name a directory or postgresql://…: --store or HOLDFAST_STORE",
-        )
-    return shared_home(os.path.join(os.path.abspath(root), STORE_NAME), named)
-
-
-def open_store(
-    location: str,
-    *,
-    create: bool = False,
-    readonly: bool = False,
-    whole: bool = False,
-    say: Callable[[str], None] = lambda _: None,
-) -> Store:
-    """Open a store by its location; `say` is told if its format was brought up to date.
-
-    If some of it cannot be read any more, whoever reads has the rest, unless it must be `whole`.
-    """
-    if isinstance(location, SharedHome):
-        return open_shared(location, create=create, readonly=readonly, say=say)
-    from holdfast.store.sqlite import SqliteStore
-
-    return SqliteStore.open(location, create=create, readonly=readonly, whole=whole, say=say)
-
-
-def has_store(location: str) -> bool:
-    """Whether a store was made here. Most tell it by the first page of their file, without opening it.
-
-    IntegrityError if nothing is left of it but what tells that there was one, or if its file is none.
-    """
-    if is_shared(location):  # if there is none, whoever opens it says so
-        return True
-    from holdfast.store.peek import check_files, peeking, was_used
-
-    path, head = os.path.join(location, "state.db"), b""
-    check_files(path)
-    try:
-        with peeking(path) as file:
-            head = os.pread(file, _VERSION_AT + 4, 0)
-    except FileNotFoundError:
-        if not os.path.exists(f"{path}-wal") and not was_used(location):
-            return False
-    except NotADirectoryError:
-        return False
-    except OSError as error:
-        raise StoreError(f"'{location}' cannot be read: {error.strerror}") from error
-    if any(head[_VERSION_AT:]):
-        return True
-    try:  # all of it may still be in the write-ahead log
-        open_store(location, readonly=True).close()
-    except UsageError:
-        return False
-    return True
 
 
 def own_agents() -> Registry | None:
@@ -330,15 +269,9 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     )
 
 
-def _has_collector() -> bool:
-    """Whether the environment names somebody who is told of runs by OpenTelemetry."""
-    env = os.environ
-    return env.get("OTEL_SDK_DISABLED") != "true" and any(env.get(name) for name in _COLLECTORS)
-
-
 def _told(wishes: Wishes, store: Store, vault: market.Vault) -> Callable[[list[Recorded]], None]:
     """Who is told of events; a collector too, if there is one."""
-    if not _has_collector():
+    if not has_collector():
         return wishes.on_events
     try:
         from holdfast.wire.telemetry import Telling
@@ -349,17 +282,6 @@ def _told(wishes: Wishes, store: Store, vault: market.Vault) -> Callable[[list[R
         )
         return wishes.on_events
     return Telling(wishes.on_events, store, vault.values, wishes.say)
-
-
-def _telling(world: World) -> Telling | None:
-    """The one who tells a collector, if there is one."""
-    if not _has_collector():
-        return None
-    with suppress(ImportError):
-        from holdfast.wire.telemetry import Telling
-
-        return world.on_events if isinstance(world.on_events, Telling) else None
-    return None
 
 
 def _executor(
@@ -456,62 +378,6 @@ def _secret_names(plan: Plan, allowed: Iterable[str]) -> set[str]:
     return secret_names([plan]).union(allowed)
 
 
-def drive(
-    begin: Callable[[], tuple[Hold, Engine]], *, signals: bool = False, world: World
-) -> State:
-    """Begin a run and drive it to its end or rest. With `signals`, Ctrl-C once stops, twice stops now."""
-    import asyncio
-
-    with seldom_collected(), asyncio.Runner(loop_factory=_new_loop) as runner:
-        runner.get_loop()  # before anything is begun: there may be no descriptors for it
-        hold, engine = begin()
-        telling = _telling(world)
-        if telling is not None:
-            telling.began(engine.state)
-
-        async def main() -> None:  # gives nothing back: the runner would spell out a whole state
-            with _signals(engine, world.say) if signals else _nothing():
-                await engine.drive()
-
-        try:
-            runner.run(main())
-        except BaseException as error:
-            with suppress(StoreError, OSError):  # a store that failed cannot be told either
-                hold.release()
-            if (fault := outside_fault(error)) is not None:
-                raise fault from error
-            raise
-        finally:
-            if telling is not None:
-                telling.close()
-        hold.release()
-        return engine.state
-
-
-def repeat(world: World, plan: Plan, options: Options) -> Repeated | None:
-    """A run of a plan that stands whole, known without looking at each step; None if it may not."""
-    import asyncio
-
-    from holdfast.engine.repeat import repeat_run
-    from holdfast.engine.tools import tool_versions
-    from holdfast.model.digest import digest_bytes
-
-    def tools() -> dict[tuple[str, ...], str | None]:
-        if not any(step.tool_versions for step in plan.steps.values()):
-            return {}
-        said = asyncio.run(tool_versions(plan, world.root, world.terms))
-        return {
-            argv: None if words is None else digest_bytes(words) for argv, words in said.items()
-        }
-
-    with seldom_collected():
-        repeated = repeat_run(world, plan, plan.name, options, tools)
-    telling = _telling(world)
-    if repeated is not None and telling is not None:
-        telling.repeated(repeated.plan, repeated.events)
-    return repeated
-
-
 def _sweep(mark: str) -> int:
     """End the processes of a dead engine: those with this mark, and what is left of its slots."""
     from holdfast.process.run import sweep, sweep_slots
@@ -519,187 +385,8 @@ def _sweep(mark: str) -> int:
     return sweep(mark) + sweep_slots()
 
 
-@contextmanager
-def seldom_collected() -> Iterator[None]:
-    """Let the search for garbage in cycles be rare: what a plan and a run are made of stays.
-
-    Each search goes through most of it, and would cost a third of a large run.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(max(before[0], _BETWEEN_SEARCHES), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    """An event loop; StoreError if there is nothing to make it of.
-
-    One that is half made complains on stderr when it is thrown away, so that is done here, unheard.
-    """
-    import asyncio
-    import sys
-    import traceback
-
-    try:
-        return asyncio.new_event_loop()
-    except OSError as error:
-        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-        traceback.clear_frames(error.__traceback__)
-        sys.unraisablehook = hook
-        if (fault := outside_fault(error)) is not None:
-            raise fault from error
-        raise
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
-@contextmanager
-def _signals(engine: Engine, say: Callable[[str], None]) -> Iterator[None]:
-    import asyncio
-    import signal
-
-    loop = asyncio.get_running_loop()
-    presses: list[int] = []
-
-    def interrupted() -> None:
-        presses.append(1)
-        if len(presses) == 1:
-            say("stopping after the running steps; press Ctrl-C again to stop now")
-        else:
-            say("stopping now; what is running will be run again on resume")
-        engine.stop(now=len(presses) > 1)
-
-    def terminated() -> None:
-        say("told to end: stopping now; resume continues from here")
-        engine.stop(now=True)
-
-    answers = {
-        signal.SIGINT: interrupted,
-        signal.SIGTERM: terminated,
-        signal.SIGHUP: terminated,
-    }
-    heard = [number for number in answers if signal.getsignal(number) is not signal.SIG_IGN]
-    for number in heard:  # what whoever started us ignores, as nohup does, stays ignored
-        loop.add_signal_handler(number, answers[number])
-    try:
-        yield
-    finally:
-        for number in heard:
-            loop.remove_signal_handler(number)
-
-
 def secrets_missing(plan: Plan, allowed: Sequence[str]) -> list[tuple[Step, str]]:
     """Secrets that a plan asks for and nobody allowed: a plan file cannot grant them to itself."""
     return [
         (step, name) for step in plan.steps.values() for name in step.secrets if name not in allowed
     ]
-
-
-def person(store: Store, location: str, *, terminal: bool) -> Person:
-    """Who decides here; UsageError in a process that comes from a step or an engine.
-
-    A step may not approve anything, wherever its processes went. One in a pid namespace of its own
-    cannot see the engine it comes from; so nobody who cannot see a living engine of the store decides.
-    """
-    from holdfast.config.settings import read_people
-    from holdfast.engine.decisions import Person
-    from holdfast.process.descent import comes_from, own_space, sees
-    from holdfast.store.host import is_hidden, line_lock, user_name
-
-    holders = store.held()
-    engines = {(held.owner.pid, held.owner.started) for _, _, held in holders}
-    origin = comes_from(engines)
-    if origin:
-        raise UsageError(f"this process comes from {origin}, and only a person decides approvals")
-    for project, line, held in holders:
-        space = is_hidden(held.owner, own_space())
-        if not space or sees(space):
-            continue
-        if held.sharing or _is_locked(line_lock(location, project, line)):
-            raise UsageError(
-                f"the engine of line '{line}' (process {held.owner.pid}) cannot be seen from here, "
-                "as from inside a step",
-                hint="decide where the engine was started",
-            )
-    return Person(user_name(), terminal, read_people())
-
-
-def check_free(store: Store, location: str, state: State, lease_seconds: float) -> None:
-    """HeldError if a live engine keeps a run from going on, before anybody is told what it will do.
-
-    What the hold itself will say, as far as it is known without waiting: an engine on another machine whose
-    heart has to be watched first is left to the hold.
-    """
-    from holdfast.engine.hold import held_by
-    from holdfast.store.host import gone, line_lock, this_process
-
-    project, line, here = state.project, state.line, this_process()
-    for holder in store.holders(project, line):
-        if gone(holder):
-            continue
-        if not state.options.joined and not is_shared(location):
-            is_held = _is_locked(line_lock(location, project, line))
-        elif holder.silent is not None:
-            is_held = holder.run == state.run and holder.silent < lease_seconds
-        else:
-            is_near = (holder.owner.host, holder.owner.boot) == (here.host, here.boot)
-            is_held = holder.run == state.run and is_near
-        if is_held:
-            raise held_by(holder, line, now_ms())
-
-
-def _is_locked(lock: LineLock) -> bool:
-    with lock:
-        return not lock.try_lock()
-
-
-def empty_store() -> Store:
-    """A store with nothing in it, for a project that has none yet."""
-    from holdfast.store.memory import MemoryStore
-
-    return MemoryStore()
-
-
-def is_driven(store: Store, state: State) -> bool:
-    """Whether a live engine drives this run."""
-    return drives(store, state.project, state.line, state.run)
-
-
-def live_runs(store: Store) -> frozenset[RunId]:
-    """The runs that live engines drive."""
-    from holdfast.store.host import gone
-
-    held = (holder for _, _, holder in store.held() if not gone(holder))
-    return frozenset(holder.run for holder in held if holder.run is not None)
-
-
-def drives(store: Store, project: str, line: str, run: RunId) -> bool:
-    """Whether a live engine drives a run of a line."""
-    return driver(store, project, line, run) is not None
-
-
-def driver(store: Store, project: str, line: str, run: RunId) -> ports.Owner | None:
-    """The live engine that drives a run of a line."""
-    from holdfast.store.host import gone
-
-    holders = (holder for holder in store.holders(project, line) if holder.run == run)
-    return next((holder.owner for holder in holders if not gone(holder)), None)
-
-
-def output_of(owner: ports.Owner) -> str | None:
-    """The file into which an engine of this machine writes what it says; None if there is none to be seen."""
-    from holdfast.store.host import this_process
-
-    here = this_process()
-    if (owner.host, owner.boot) != (here.host, here.boot):
-        return None
-    try:
-        path = os.readlink(f"/proc/{owner.pid}/fd/1")
-    except OSError:  # somebody else's, or gone just now
-        return None
-    return path if os.path.isfile(path) else None

@@ -175,7 +175,7 @@ def _runner() -> asyncio.Runner:
 @cache
 def far_side(location: str) -> Far:
     """Who carries out parcels in this process; opens the store when a content is asked for."""
-    from holdfast.wire import open_store, store_location
+    from holdfast.wire.stores import open_store, store_location
 
     @cache
     def store() -> Store:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from holdfast.errors import UsageError
-from holdfast.model.fixed import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,37 +111,3 @@ def make_shared(url: str, *, blobs: str = "", role: str = "") -> tuple[str, bool
     from holdfast.store.postgres import make_store
 
     return make_store(url, blobs=blobs, role=role)
-
-
-@frozen
-class Standing:
-    """How a store is: where, how much is in it, who works with it."""
-
-    shown: str
-    facts: dict[str, int | str]
-    holders: tuple[str, ...]
-
-
-def standing(location: str, say: Callable[[str], None]) -> Standing:
-    """How the store of a location is; `say` is told what cannot be read of it."""
-    from holdfast.wire import open_store
-
-    store = open_store(location, readonly=True, say=say)
-    try:
-        sizes = [one.size for one in store.stored()]
-        facts: dict[str, int | str] = {
-            "lines": len({(row.project, row.line) for row in store.runs(imported=True)}),
-            "runs": len(store.runs(imported=True)),
-            "contents": len(sizes),
-            "bytes": sum(sizes),
-            "claims": len(store.claims()),
-        }
-        facts.update(getattr(store, "facts", dict)())
-        held = tuple(
-            f"{holder.owner.host}:{holder.owner.pid} on line '{line}' of '{project}'"
-            + (f", run {holder.run}" if holder.run else "")
-            for project, line, holder in store.held()
-        )
-        return Standing(getattr(store, "shown", location), facts, held)
-    finally:
-        store.close()

@@ -40,7 +40,7 @@ class Employment:
 
 def work(location: str, employment: Employment) -> int:
     """Take errands until told to stop; gives how many were carried out."""
-    from holdfast.wire import open_store
+    from holdfast.wire.stores import open_store
 
     store = open_store(location, create=True, say=employment.say)
     try:
