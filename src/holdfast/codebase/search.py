@@ -23,7 +23,7 @@ from holdfast.codebase.languages import LANGUAGES, names_of, suffixes_of
 from holdfast.codebase.listing import NEVER, odd_rules
 from holdfast.codebase.sources import Directory
 from holdfast.codebase.truth import Record, untrue
-from holdfast.errors import ProcessError, UsageError
+from holdfast.errors import ProcessError, UsageError, outside_fault
 from holdfast.model.glob import glob_regex
 
 MOST_BYTES = 64 << 20  # of an answer; whoever asks for more should ask more narrowly
@@ -165,7 +165,9 @@ def _by_ripgrep(root: str, query: Query, program: str) -> Hits:
             errors.seek(0)
             complaints = errors.read(1 << 16).decode("utf-8", "replace")
     except OSError as error:
-        raise ProcessError(f"ripgrep cannot be run: {error.strerror}") from error
+        raise outside_fault(error) or ProcessError(
+            f"ripgrep cannot be run: {error.strerror}"
+        ) from error
     if process.returncode not in {0, 1} and not cut and not said:
         raise UsageError(_complaint(complaints), hint="-F takes the pattern as it stands")
     notes = tuple(complaints.strip().splitlines()[:_FEW]) if said else ()

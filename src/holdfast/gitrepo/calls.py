@@ -29,7 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from holdfast.errors import GitError, ProcessError
+from holdfast.errors import GitError, ProcessError, outside_fault
 from holdfast.gitrepo.git import read_batch
 
 SECONDS = 600.0
@@ -152,7 +152,7 @@ def answer(
             pass_fds=() if room.lock is None else (room.lock,),
         )
     except (OSError, ValueError) as error:
-        raise ProcessError(f"git cannot be started: {error}") from error
+        raise outside_fault(error) or ProcessError(f"git cannot be started: {error}") from error
     try:
         out, err = process.communicate(stdin, timeout=SECONDS)
     except subprocess.TimeoutExpired as error:

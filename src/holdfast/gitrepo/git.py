@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, NamedTuple
 
-from holdfast.errors import GitError, ProcessError
+from holdfast.errors import GitError, ProcessError, outside_fault
 from holdfast.process.gitplaces import common_of
 from holdfast.process.removal import remove_folder
 
@@ -160,7 +160,7 @@ def git(folder: str, *words: str, lock: int | None = None, seconds: float = SECO
             pass_fds=() if lock is None else (lock,),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ProcessError(f"git cannot be asked: {error}") from error
+        raise outside_fault(error) or ProcessError(f"git cannot be asked: {error}") from error
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         fatal = [line for line in said if line.startswith("fatal:")]  # what follows is advice

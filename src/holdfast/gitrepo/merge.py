@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 
-from holdfast.errors import ProcessError
+from holdfast.errors import ProcessError, outside_fault
 from holdfast.gitrepo.git import SECONDS, command, environment
 
 _CONFLICTS = range(1, 128)  # it ends with how many there are
@@ -34,7 +34,7 @@ def merged(ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise ProcessError(f"git cannot be asked: {error}") from error
+            raise outside_fault(error) or ProcessError(f"git cannot be asked: {error}") from error
     if done.returncode == 0:
         return done.stdout
     if done.returncode in _CONFLICTS:

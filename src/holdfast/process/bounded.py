@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Generic, NoReturn, TypeVar
 
-from holdfast.errors import ProcessError
+from holdfast.errors import ProcessError, outside_fault
 
 T = TypeVar("T")
 _LENGTH = 4  # bytes before an answer
@@ -57,7 +57,9 @@ def _answers(work: Work[T], items: Sequence[T]) -> Generator[bytes, None, tuple[
         try:
             pid = os.fork()
         except OSError as error:
-            raise ProcessError(f"a process cannot be started: {error.strerror}") from error
+            raise outside_fault(error) or ProcessError(
+                f"a process cannot be started: {error.strerror}"
+            ) from error
         if not pid:
             _carry_out(work, items, told)
         try:
