@@ -166,6 +166,7 @@ _REFUSED_TO_ALL = {
     errno.ENOMEM: "end what needs much memory, then resume",
     errno.EAGAIN: "end some processes, or let there be more (ulimit -u), then resume",
 }
+_NO_THREAD = "can't start new thread"  # which Python gives no class of its own
 
 
 def outside_fault(error: BaseException) -> StoreError | None:
@@ -174,6 +175,10 @@ def outside_fault(error: BaseException) -> StoreError | None:
     A disk that fails or is full, and a machine with no more memory, descriptors or processes, would
     have refused anybody: no step and no plan is to blame.
     """
+    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        return StoreError(
+            "the system refused: no room for another thread", hint=_REFUSED_TO_ALL[errno.EAGAIN]
+        )
     if isinstance(error, MemoryError):
         return StoreError("there is no more memory", hint=_REFUSED_TO_ALL[errno.ENOMEM])
     if not isinstance(error, OSError) or error.errno not in _REFUSED_TO_ALL:

@@ -5,13 +5,14 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
 
 from holdfast.cli.catalogue import error_kinds
 from holdfast.cli.report import wants_json
-from holdfast.errors import HoldfastError, Where
+from holdfast.errors import HoldfastError, Where, outside_fault
 from tests.cli.project import COMMAND, Project
 
 KEYS = {"code", "message", "where", "hint", "next", "retryable"}
@@ -115,6 +116,21 @@ def test_every_error_says_whose_fault_it_is() -> None:
     assert place.text() == "plan.yaml:3:7, step 'build', attempt 2"
     error = HoldfastError("it broke", where=place)
     assert (error.where, Where().text()) == (place, "")
+
+
+@pytest.mark.req("D03")
+def test_a_thread_that_the_system_refuses_is_nobodys_mistake() -> None:
+    usual = threading.stack_size(1 << 46)  # more than any machine has
+    try:
+        with pytest.raises(RuntimeError) as refused:
+            threading.Thread(target=print).start()
+    finally:
+        threading.stack_size(usual)
+    fault = outside_fault(refused.value)
+    assert fault is not None
+    assert (fault.exit_code, fault.retryable) == (74, True)
+    assert "resume" in (fault.hint or "")
+    assert outside_fault(RuntimeError("of another kind")) is None
 
 
 # --- bugs -----------------------------------------------------------------------------------------------

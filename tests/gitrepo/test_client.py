@@ -10,9 +10,17 @@ from typing import Any
 import pytest
 
 from holdfast import gitrepo
-from holdfast.errors import EditError, GitError, HoldfastError, StaleError, UsageError
+from holdfast.errors import (
+    EditError,
+    GitError,
+    HoldfastError,
+    StaleError,
+    StoreError,
+    UsageError,
+)
 from tests.gitrepo.repository import git, inside
 from tests.gitrepo.scene import ANN, Scene, copied, scene
+from tests.scarce import no_more_descriptors
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +31,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 @pytest.fixture
 def at(prepared: Scene, tmp_path: Path) -> Scene:
     return copied(prepared, tmp_path / "scene")
+
+
+@pytest.mark.req("D03")
+def test_a_machine_without_descriptors_is_not_gits_fault(at: Scene) -> None:
+    client = at.client()
+    assert gitrepo.resolve(client, "main")
+    with no_more_descriptors(), pytest.raises(StoreError, match="too many open files"):
+        gitrepo.resolve(client, "main")
 
 
 @pytest.mark.req("R143")

@@ -4,15 +4,24 @@ from pathlib import Path
 import pytest
 
 from holdfast.engine.worktrees import drop_worktree, drop_worktrees, make_worktree
-from holdfast.errors import AttemptError, ProcessError
+from holdfast.errors import AttemptError, ProcessError, StoreError
 from holdfast.gitrepo.git import contents, files, find, head
 from tests.gitrepo.repository import git, inside, repository
+from tests.scarce import no_more_descriptors
 
 FILES = {"a.txt": "a\n", "src/b.txt": "b\n"}
 
 
 def worktrees(root: Path) -> list[str]:
     return git(root, "worktree", "list", "--porcelain").count("worktree ") * ["one"]
+
+
+@pytest.mark.req("D03")
+def test_a_machine_without_descriptors_is_not_the_repositorys_fault(tmp_path: Path) -> None:
+    found = find(str(repository(tmp_path / "repo", FILES)))
+    assert found is not None
+    with no_more_descriptors(), pytest.raises(StoreError, match="too many open files"):
+        head(found)
 
 
 def test_a_worktree_has_the_files_of_the_commit_and_leaves_no_trace(tmp_path: Path) -> None:

@@ -36,6 +36,15 @@ def drive(
     begin: Callable[[], tuple[Hold, Engine]], *, signals: bool = False, world: World
 ) -> State:
     """Begin a run and drive it to its end or rest. With `signals`, Ctrl-C once stops, twice stops now."""
+    try:
+        return _driven(begin, signals=signals, world=world)
+    except RuntimeError as error:  # a loop that ends may need a thread for it
+        if (fault := outside_fault(error)) is not None:
+            raise fault from error
+        raise
+
+
+def _driven(begin: Callable[[], tuple[Hold, Engine]], *, signals: bool, world: World) -> State:
     import asyncio
 
     with seldom_collected(), asyncio.Runner(loop_factory=_new_loop) as runner:
