@@ -265,6 +265,20 @@ def test_a_note_that_was_cut_short_is_none(root: str) -> None:
         assert either(bed, stage)[1] is True
 
 
+def test_a_run_that_does_not_end_as_the_note_says_is_not_repeated(root: str) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        store = MemoryStore()
+        bed, stage = Bed(store, place), Stage(plan(*chain("a", "b")))
+        run = [either(bed, stage)[0].run for _ in range(2)][-1]
+        journal = store._journals[f"run:{run}"]
+        for at, told in enumerate(journal):
+            if isinstance(told.event, StepsReused):
+                journal[at] = told._replace(event=StepsReused(told.event.items[:-1]))
+        state, short = either(bed, stage)
+        assert not short
+        assert state.counts["reused"] == 2
+
+
 # --- with files ----------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """Knows that nothing a run's decisions read has changed since, without deciding about each step.
 
-A run in which every step was reused leaves a note beside the store: the end of its line's journal, a
-digest of what was asked of it, and the stamps of every file that it looked at. As long as all of that
+A run in which every step was reused leaves a note beside the store: the ends of its own journal and of
+its line's, a digest of what was asked of it, and the stamps of every file that it looked at. As long as all of that
 is equal, a run now would decide the same, step by step. What is compared, and how:
 
 - by content: the plan, the options, Holdfast itself, environment variables, what tools say of their
