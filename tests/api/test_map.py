@@ -1,5 +1,6 @@
 """A step that is mapped is done once for each item, and gives the list of what they made."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -202,6 +203,25 @@ steps:
     for_each: ${{ steps.numbers.output }}
     with: {number: "${{ item }}"}
 """
+
+
+def test_a_run_that_was_repeated_keeps_its_state_when_the_store_is_gone(tmp_path: Path) -> None:
+    def again() -> Result:
+        plan = holdfast.Plan("kept", root=str(tmp_path))
+        plan.step("one", lambda: "1", inline=True)
+        return holdfast.run(plan)
+
+    _, _, found = (again() for _ in range(3))
+    assert [*(tmp_path / ".holdfast" / "unchanged").iterdir()]
+    shutil.rmtree(tmp_path / ".holdfast")
+    assert found["one"].state == "reused"
+
+
+def test_an_id_that_is_no_text_is_refused_as_any_other(tmp_path: Path) -> None:
+    plan = holdfast.Plan("numbers", root=str(tmp_path))
+    plan.step(5, lambda: "1", inline=True)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="'5' is not a step id"):
+        holdfast.run(plan)
 
 
 def test_a_run_that_was_repeated_by_its_note_can_be_looked_into(tmp_path: Path) -> None:

@@ -22,12 +22,12 @@ from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.repeat import Repeated, repeat_run
 from holdfast.engine.runs import start_run
-from holdfast.engine.survey import Survey
+from holdfast.engine.survey import SETTLED_NS, Survey
 from holdfast.engine.unchanged import Question, read_note
 from holdfast.engine.world import World
 from holdfast.generators.contract import collect
 from holdfast.generators.identity import shell_identity
-from holdfast.model.event import Options, StepsReused
+from holdfast.model.event import Options, Recorded, StepsReused
 from holdfast.model.line import RunOpened
 from holdfast.model.plan import PARTS, Guard, Input, Limits, Need, Plan, Step, StepId
 from holdfast.ports import Candidate, Executor, Job
@@ -259,7 +259,16 @@ def test_a_note_that_was_cut_short_is_none(root: str) -> None:
         either(bed, stage)
         either(bed, stage)
         (note,) = Path(place, "unchanged").iterdir()
-        note.write_bytes(note.read_bytes()[:-1])
+        whole = note.read_bytes()
+        for odd in (
+            b"null",
+            b"7",
+            b'["r","1:0","1:0","a","soon",[],"s"]',
+            b'[1,2,3,4,5,["a\\u0000"],7]',
+        ):
+            note.write_bytes(hashlib.sha256(odd).hexdigest().encode() + b"\n" + odd)
+            assert read_note(bed.world(scripted({})), "", LINE) is None
+        note.write_bytes(whole[:-1])
         assert read_note(bed.world(scripted({})), "", LINE) is None
         assert either(bed, stage)[1] is False
         assert either(bed, stage)[1] is True
@@ -471,6 +480,45 @@ def test_what_happens_elsewhere_does_not_matter(root: str) -> None:
         assert [shop.run()[1] for _ in range(3)] == [False, False, True]
         EDITS["elsewhere"](shop)
         assert shop.run()[1] is True
+
+
+@pytest.mark.req("R54")
+@pytest.mark.parametrize("what", ["nothing", "link", "directory"])
+def test_a_way_that_is_turned_while_a_run_looks_leaves_no_note(root: str, what: str) -> None:
+    """The file at its end is as old as the one that was looked at."""
+    with tempfile.TemporaryDirectory(dir=root) as place, tempfile.TemporaryDirectory() as home:
+        top = Path(place)
+        for name in ("one", "two"):
+            (top / "all" / name).mkdir(parents=True)
+            (top / "all" / name / "x.txt").write_text(name)
+        way = top / "all" / "way"
+        way.symlink_to("one") if what != "directory" else (top / "all" / "one").rename(way)
+        written = time.time_ns()
+        while time.time_ns() < written + 2 * SETTLED_NS:
+            os.sched_yield()
+        now = time.time_ns() // 1_000_000
+
+        def turn(events: list[Recorded]) -> None:
+            is_looked_at = any(isinstance(recorded.event, StepsReused) for recorded in events)
+            if is_looked_at and what != "nothing":
+                way.unlink() if what == "link" else way.rename(top / "all" / "one")
+                (top / "all" / "two").rename(way)
+
+        bed = Bed(MemoryStore(), place)
+        cat = Plan(LINE, {StepId("a"): Step(StepId("a"), run=("cat", "all/way/x.txt"))})
+
+        def world(**more: Any) -> World:
+            executor = ScriptedExecutor(
+                lambda _: b"made", identity=lambda step: shell_identity(step, place)
+            )
+            return replace(bed.world(executor), home=home, clock=lambda: now, **more)
+
+        assert drive(lambda: start_run(world(), cat, LINE, PLAIN)).counts["done"] == 1
+        state = drive(lambda: start_run(world(on_events=turn), cat, LINE, PLAIN))
+        assert state.counts["reused"] == 1
+        assert (way / "x.txt").read_text() == ("one" if what == "nothing" else "two")
+        found = repeat_run(world(), cat, LINE, PLAIN, dict)
+        assert (found is not None) == (what == "nothing")
 
 
 @pytest.mark.req("R54")

@@ -27,9 +27,10 @@ from holdfast.engine.repeat import Repeated
 from holdfast.engine.runs import start_run
 from holdfast.engine.world import World
 from holdfast.errors import UsageError
+from holdfast.model.digest import Digest
 from holdfast.model.event import Drift
 from holdfast.model.line import StopRequested
-from holdfast.model.plan import RunId
+from holdfast.model.plan import Plan, RunId
 
 
 class Wishes(TypedDict, total=False):
@@ -237,11 +238,15 @@ def run_ready(
 
 def _folded(repeated: Repeated, location: str) -> State:
     """The state of a run, of which the store was closed since; it has the plans that the run went on with."""
-    store = wire.open_store(location, readonly=True)
-    try:
-        return replace(repeated, plans=partial(read_plan, store)).state()
-    finally:
-        store.close()
+
+    def plan_of(digest: Digest) -> Plan:
+        store = wire.open_store(location, readonly=True)
+        try:
+            return read_plan(store, digest)
+        finally:
+            store.close()
+
+    return replace(repeated, plans=plan_of).state()
 
 
 def _recordings(root: str, wishes: Wishes) -> tuple[str | None, str | None]:

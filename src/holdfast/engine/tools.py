@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from tempfile import TemporaryDirectory
 
+from holdfast.model.items import with_templates
 from holdfast.model.plan import Plan, Step
 from holdfast.process.run import Command, run
 from holdfast.process.terms import Terms
@@ -15,7 +16,7 @@ async def tool_versions(
     plan: Plan, root: str, terms: Terms | None
 ) -> dict[tuple[str, ...], bytes | None]:
     """What each tool says, asked once on these terms; None if it could not say."""
-    return await versions_for(plan.steps.values(), root, terms)
+    return await versions_for(with_templates(plan), root, terms)
 
 
 async def versions_for(

@@ -1,8 +1,8 @@
 """Knows that nothing a run's decisions read has changed since, without deciding about each step.
 
 A run in which every step was reused leaves a note beside the store: the ends of its own journal and of
-its line's, a digest of what was asked of it, and the stamps of every file that it looked at. As long as all of that
-is equal, a run now would decide the same, step by step. What is compared, and how:
+its line's, a digest of what was asked of it, and the stamps of every file that it looked at. As long as
+all of that is equal, a run now would decide the same, step by step. What is compared, and how:
 
 - by content: the plan, the options, Holdfast itself, environment variables, what tools say of their
   versions, and the source that functions and guards are made of, found as for a key;
@@ -43,7 +43,7 @@ from holdfast.errors import EditError, StoreError
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes, digest_json
 from holdfast.model.event import Options
-from holdfast.model.items import base_of
+from holdfast.model.items import base_of, with_templates
 from holdfast.model.line import RunOpened
 from holdfast.model.plan import PARTS, Need, Plan, RunId, Step, plan_digest
 from holdfast.model.version import VERSION
@@ -66,7 +66,7 @@ class Question(NamedTuple):
 
     def digest(self, world: World) -> Digest:
         """One digest of it, with the environment and the sources that the plan reads."""
-        steps = self.plan.steps.values()
+        steps = with_templates(self.plan)
         names = sorted({name for step in steps if step.env for name in step.env})
         tools: list[Json] = [[list(argv), said] for argv, said in sorted(self.tools.items())]
         whole: list[Json] = [
@@ -287,7 +287,7 @@ def _sources(world: World, plan: Plan) -> Digest:
     which = array("Q")
     inline = world.inline
     all_inline = plan.steps.keys() <= inline.keys()
-    for place, step in enumerate(() if all_inline else plan.steps.values()):
+    for place, step in enumerate(() if all_inline else with_templates(plan)):
         if step.id in inline:
             continue
         for key, asked in _identified(step):
@@ -330,7 +330,7 @@ def _identified(step: Step) -> Iterator[tuple[object, Step]]:
     if step.uses == "python":
         yield step.run, Step(step.id, uses="python", run=step.run)
     elif step.uses != "shell":
-        yield step.id, step
+        yield (step.uses, step.id), step  # the items of one that gathers bear its name here
         return
     if step.is_judged:
         guards, schema = step.guards, step.schema
@@ -385,9 +385,12 @@ def _stamps(root: str, paths: Iterable[str], before: int | None = None) -> Diges
     """Digest of the stamps at these paths; None if any is not older than `before`."""
     marks = []
     settled: set[str] = set()  # directories that are old enough to say that something is not there
+    ways = {""}  # directories and links that are old enough to have led to the same things before
     for path in paths:
         full = f"{root}/{path}"
         try:
+            if before is not None and not _is_old_way(root, os.path.dirname(path), before, ways):
+                return None
             found = os.lstat(full)
             marks.append(_mark(found))
             if before is not None and not _is_older(found, before):
@@ -402,6 +405,17 @@ def _stamps(root: str, paths: Iterable[str], before: int | None = None) -> Diges
             if before is not None and not _was_absent(full, before, settled):
                 return None
     return digest_bytes("\n".join(marks).encode())
+
+
+def _is_old_way(root: str, place: str, before: int, known: set[str]) -> bool:
+    """Whether nothing on the way to a path was put there lately: what is beyond it may be old."""
+    while place not in known:
+        full = f"{root}/{place}"
+        if not (_is_older(os.lstat(full), before) and _is_older(os.stat(full), before)):
+            return False
+        known.add(place)
+        place = os.path.dirname(place)
+    return True
 
 
 def _is_older(found: os.stat_result, before: int) -> bool:
@@ -441,7 +455,10 @@ def read_note(world: World, project: str, line: str) -> Note | None:
         if hashlib.sha256(body).hexdigest() != head.decode():
             return None
         run, ran, end, asked, until, paths, stamps = json.loads(body)
-    except (OSError, ValueError):
+        is_note = until is None or isinstance(until, int)
+        if not is_note or not all(isinstance(path, str) and "\0" not in path for path in paths):
+            return None
+    except (OSError, ValueError, TypeError):
         return None
     return Note(run, ran, end, asked, until, tuple(paths), stamps)
 

@@ -12,7 +12,7 @@ what it uses of its own item, and an item that changes changes one step.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -35,7 +35,7 @@ from holdfast.model.expression import (
 from holdfast.model.fixed import varied
 from holdfast.model.glob import literal
 from holdfast.model.pattern import Pattern
-from holdfast.model.plan import ANY_ID, GATHER, LONGEST_ID, Input, Need, Step, StepId
+from holdfast.model.plan import ANY_ID, GATHER, LONGEST_ID, Input, Need, Plan, Step, StepId
 from holdfast.model.text import one_line
 from holdfast.model.walls import WALLS, Walls, moved_by
 
@@ -231,6 +231,14 @@ def folded(step: Step) -> Step:
         when=step.when,
         optional=step.optional,
     )
+
+
+def with_templates(plan: Plan) -> Iterator[Step]:
+    """The steps of a plan, and after each that gathers what its items do: they may not be known yet."""
+    for step in plan.steps.values():
+        yield step
+        if step.template is not None:
+            yield step.template
 
 
 def _waited_for(step: Step) -> Iterable[Need]:

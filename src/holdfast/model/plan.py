@@ -325,7 +325,8 @@ class Plan:
 
     def _wrong_with(self, step: Step) -> list[Problem]:
         problems = []
-        if not ANY_ID.match(step.id) or len(step.id) > LONGEST_ID:
+        is_text = isinstance(step.id, str)
+        if not is_text or not ANY_ID.match(step.id) or len(step.id) > LONGEST_ID:
             problems.append(
                 Problem(
                     f"'{step.id}' is not a step id",
@@ -362,7 +363,8 @@ def _may_be_wrong(steps: Mapping[StepId, Step]) -> bool:
     ids = [step.id for step in steps.values()]
     needs = [step.needs for step in steps.values()]
     return (
-        max(map(len, ids), default=0) > LONGEST_ID
+        not all(isinstance(name, str) for name in ids)
+        or max(map(len, ids), default=0) > LONGEST_ID
         or not all(map(ANY_ID.match, ids))
         or not steps.keys() >= {*map(_needed, chain.from_iterable(needs))}
         or any(len(some) > 1 and len({*map(_needed, some)}) < len(some) for some in needs)

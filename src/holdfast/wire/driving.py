@@ -80,9 +80,10 @@ def repeat(world: World, plan: Plan, options: Options) -> Repeated | None:
     from holdfast.engine.repeat import repeat_run
     from holdfast.engine.tools import tool_versions
     from holdfast.model.digest import digest_bytes
+    from holdfast.model.items import with_templates
 
     def tools() -> dict[tuple[str, ...], str | None]:
-        if not any(step.tool_versions for step in plan.steps.values()):
+        if not any(step.tool_versions for step in with_templates(plan)):
             return {}
         said = asyncio.run(tool_versions(plan, world.root, world.terms))
         return {
