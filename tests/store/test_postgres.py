@@ -150,6 +150,24 @@ def test_a_message_that_is_lost_is_not_waited_for(postgres: Server, tmp_path: Pa
             assert connection.closed
 
 
+@pytest.mark.req("D03", "D19")
+def test_the_end_of_many_statements_that_is_lost_is_not_waited_for(
+    postgres: Server, tmp_path: Path
+) -> None:
+    cut = Cut(b"the last one", breaks=False)
+    many = [*[("x" * 20_000,)] * 30, ("the last one",)]
+    with door(postgres, tmp_path, cut) as place:
+        info = postgres.url().replace(str(postgres.place), place)
+        with connect_watched(info, unanswered=0.4) as connection:
+            connection.execute("CREATE TEMPORARY TABLE said(words text)")
+            connection.execute("BEGIN")
+            cut.times = 1
+            with pytest.raises(psycopg.OperationalError, match="did not arrive"):
+                connection.cursor(binary=True).executemany("INSERT INTO said VALUES(%s)", many)
+            assert cut.times == 0
+            assert connection.closed
+
+
 @pytest.mark.req("D19")
 @pytest.mark.parametrize("arrives", [True, False], ids=["arrived", "lost"])
 @pytest.mark.parametrize("words", [b"UPDATE errand SET worker", b"UPDATE errand SET report"])

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from psycopg.abc import RV, PQGen
 
 UNANSWERED = 10.0  # seconds after which the server is asked
-# What it has just answered may be on the way: it must have waited for a while.
+# What it has just answered may be on the way: it must have waited for a while. Of several statements that
+# were sent together and did not all arrive it has done the first, and calls itself active while it waits.
 _IS_IDLE = (
-    "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state LIKE 'idle%%'"
+    "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+    " AND (state LIKE 'idle%%' OR wait_event = 'ClientRead')"
     " AND state_change < clock_timestamp() - make_interval(secs => %s)"
 )
 
@@ -44,7 +46,9 @@ class Watched(psycopg.Connection[Row]):
             wanted = next(gen)
             while True:
                 ready = yield wanted
-                if not ready and time.monotonic() - looked > self.unanswered:
+                if ready:  # something goes on
+                    looked = time.monotonic()
+                elif time.monotonic() - looked > self.unanswered:
                     self._look()
                     looked = time.monotonic()
                 wanted = gen.send(ready)
