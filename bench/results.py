@@ -14,6 +14,7 @@ BESIDE = (
     "bare full",
     "ninja",
 )  # what others are divided by: kept as long as one of them is
+OWN = "holdfast"
 Key = tuple[str, str, str, int]  # tool, graph, phase, size
 R = TypeVar("R")
 
@@ -273,17 +274,25 @@ def _replaced(old: Iterable[R], fresh: list[R], key: Callable[[R], Hashable]) ->
 
 
 def _kept_beside(old: Iterable[Cell], rows: list[Cell]) -> list[Cell]:
-    """What rows that stay are divided by stays too, though it was taken again in a later part."""
-    wanted = {(row.shape, row.size, row.part) for row in rows if row.tool not in BESIDE}
+    """What rows that stay are compared with stays too, though it was taken again in a later part.
+
+    All are divided by those beside them; the peers are compared with Holdfast besides.
+    """
+    stays = {_graph(row) for row in rows if row.tool not in BESIDE}
+    of_peers = {_graph(row) for row in rows if row.tool not in (*BESIDE, OWN)}
     there = set(rows)
     kept = [
         cell
         for cell in old
-        if cell.tool in BESIDE
-        and cell not in there
-        and (cell.shape, cell.size, cell.part) in wanted
+        if cell not in there
+        and _graph(cell) in (of_peers if cell.tool == OWN else stays if cell.tool in BESIDE else ())
     ]
     return [*kept, *rows]
+
+
+def _graph(cell: Cell) -> tuple[str, int, int]:
+    """What was measured together: a graph of one size, in one part."""
+    return cell.shape, cell.size, cell.part
 
 
 def _place(name: str, *results: Results) -> int:
