@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.model.digest import Digest
 
-MOST_BYTES = 16 * 2**20
+MOST_BYTES = 32 * 2**20
 LARGEST = 16 * 1024
 _EACH = 200  # what an entry costs beside its content
 
