@@ -18,6 +18,7 @@ from holdfast.model.changeset import Change, Settled
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
 from holdfast.model.fixed import fixed, frozen
+from holdfast.model.newest import Newest
 from holdfast.model.plan import Guard, Limits, Plan, RunId, Step, StepId
 from holdfast.model.walls import WALLS, Walls
 
@@ -234,7 +235,7 @@ class Store(Facts, Protocol):
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
         """The newest accepted artifact of a step under any ref."""
 
-    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
+    def newest_of_all(self, project: str, line: str) -> Newest:
         """The newest accepted artifact of every step of a line, in a map for the caller alone."""
 
     def artifacts(

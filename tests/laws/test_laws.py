@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
 from holdfast.model.event import Options, Reason
+from holdfast.model.newest import Newest
 from holdfast.model.plan import StepId
 from holdfast.store.memory import MemoryStore
 from holdfast.store.sqlite import SqliteStore
@@ -122,8 +123,8 @@ class AnyArtifact(MemoryStore):
 class NoArtifact(MemoryStore):
     """As if nothing had ever been accepted."""
 
-    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
-        return {}
+    def newest_of_all(self, project: str, line: str) -> Newest:
+        return Newest(project, line)
 
     def find(
         self, project: str, line: str, step: StepId, ref: Digest, *, content: bool = False
@@ -134,9 +135,11 @@ class NoArtifact(MemoryStore):
 class OldestArtifact(MemoryStore):
     """As if the first accepted artifact won, not the latest."""
 
-    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
-        rows = list(self.artifacts(project=project, line=line, status="accepted"))
-        return {row.step: row for row in reversed(rows)}
+    def newest_of_all(self, project: str, line: str) -> Newest:
+        oldest = Newest(project, line)
+        for row in reversed([*self.artifacts(project=project, line=line, status="accepted")]):
+            oldest.add(row)
+        return oldest
 
     def find(
         self, project: str, line: str, step: StepId, ref: Digest, *, content: bool = False

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from holdfast.errors import IntegrityError
-from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.artifact import Form, tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.event import AnswersKept, Event, StepsReused, StepsTaken
 from holdfast.model.line import (
@@ -116,18 +116,21 @@ def files_of(facts: Facts, manifest: Digest) -> dict[Digest, str]:
     return {entry.digest: entry.path for entry in entries}
 
 
-def whole_of(store: Store, rows: Iterable[Artifact]) -> set[Digest]:
-    """The contents of these artifacts that are all there, with every file of those that have several."""
-    rows = list(rows)
-    absent = store.absent(row.digest for row in rows)
-    whole = {row.digest for row in rows if row.digest not in absent}
+def whole_of(store: Store, contents: Iterable[tuple[Digest, Form]]) -> set[Digest]:
+    """Those of these contents that are all there, with every file of those that have several."""
+    whole: set[Digest] = set()
+    trees: set[Digest] = set()
+    for digest, form in contents:
+        whole.add(digest)
+        if form == "tree":
+            trees.add(digest)
+    whole -= store.absent(whole)
     files: dict[Digest, set[Digest]] = {}
-    for row in rows:
-        if row.form == "tree" and row.digest in whole:
-            try:
-                files[row.digest] = {*files_of(store, row.digest)}
-            except IntegrityError:
-                whole.discard(row.digest)
+    for digest in trees & whole:
+        try:
+            files[digest] = {*files_of(store, digest)}
+        except IntegrityError:
+            whole.discard(digest)
     others = {digest for some in files.values() for digest in some if digest not in whole}
     lost = store.absent(others)
     whole -= {digest for digest, some in files.items() if not lost.isdisjoint(some)}

@@ -36,6 +36,7 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_parts
 from holdfast.model.event import Options, RunEnded
 from holdfast.model.line import ContentPurged, StepAccepted, StepAmended, StepUndone
+from holdfast.model.newest import Newest
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
@@ -79,7 +80,7 @@ class Prober:
         self._past: dict[RunId, State | None] = {}
         self._came_to: dict[RunId, Mapping[StepId, Upstream]] = {}
         self._ends: dict[RunId, bool] = {}
-        self._newest: dict[StepId, Artifact | None] | None = None  # None stands for a step let go
+        self._newest: Newest | None = None
         self._whole: set[Digest] | None = (
             None  # contents that were all there when they were asked for
         )
@@ -232,9 +233,9 @@ class Prober:
         What stands is asked for in few questions. What was there once is taken to stay.
         """
         if self._whole is None:
-            self._whole = whole_of(self._store, filter(None, self._newest_of_all().values()))
+            self._whole = whole_of(self._store, self._newest_of_all().contents())
         if artifact.digest not in self._whole:
-            self._whole |= whole_of(self._store, [artifact])
+            self._whole |= whole_of(self._store, [(artifact.digest, artifact.form)])
         return artifact.digest in self._whole
 
     def contested(self, artifact: Artifact | None) -> tuple[str, ...]:
@@ -290,15 +291,14 @@ class Prober:
         """The newest accepted artifact; of all steps in one query while nobody else adds any."""
         if self.alone:
             newest = self._newest_of_all()
-            found = newest.get(step)
-            if found is not None or step not in newest:
+            found = newest.of(step)
+            if found is not None or not newest.has_let_go(step):
                 return found
         return self._store.newest(self._project, self._line, step)
 
-    def _newest_of_all(self) -> dict[StepId, Artifact | None]:
+    def _newest_of_all(self) -> Newest:
         if self._newest is None:
-            found = self._store.newest_of_all(self._project, self._line)
-            self._newest = cast("dict[StepId, Artifact | None]", found)  # ours alone
+            self._newest = self._store.newest_of_all(self._project, self._line)
         return self._newest
 
     def let_go(self, artifact: Artifact) -> None:
@@ -306,9 +306,8 @@ class Prober:
 
         A run of a million steps has a row of each, and needs it once.
         """
-        newest = self._newest
-        if newest is not None and self._unwinder.is_idle and newest.get(artifact.step) is artifact:
-            newest[artifact.step] = None
+        if self._newest is not None and self._unwinder.is_idle:
+            self._newest.let_go(artifact)
 
     def _find(self, step: Step, ref: Digest, *, content: bool = False) -> Artifact | None:
         found = self._own(step, ref, content=content)

@@ -17,6 +17,7 @@ from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import Event, Recorded
 from holdfast.model.line import ContentPurged, RunImported
+from holdfast.model.newest import Newest
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import (
     Batch,
@@ -270,9 +271,12 @@ class MemoryStore:
                 return row
         return None
 
-    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
-        rows = self.artifacts(project=project, line=line, status="accepted")
-        return {row.step: row for row in rows if _stands(row)}
+    def newest_of_all(self, project: str, line: str) -> Newest:
+        newest = Newest(project, line)
+        for row in self.artifacts(project=project, line=line, status="accepted"):
+            if _stands(row):
+                newest.add(row)
+        return newest
 
     def artifacts(
         self,

@@ -20,6 +20,7 @@ from holdfast.errors import ConflictError, IntegrityError
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest
 from holdfast.model.event import Event, Recorded
+from holdfast.model.newest import Newest
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import (
     Append,
@@ -60,7 +61,7 @@ from holdfast.store.refusals import (
     no_run,
     run_exists,
 )
-from holdfast.store.rows import artifact_from, artifact_values, path_key, raw
+from holdfast.store.rows import artifact_from, artifact_values, keep_newest, path_key, raw
 from holdfast.store.tables import Cursor, Row, Tables, Value
 from holdfast.store.verify import problems
 
@@ -387,13 +388,9 @@ class RelationalStore:
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
         return self._one(rows.FIND_ANY, project, line, step)
 
-    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
-        newest: dict[StepId, Artifact] = {}
-
-        def take(row: Row) -> None:
-            artifact = artifact_from((project, line, *row))
-            newest[artifact.step] = artifact
-
+    def newest_of_all(self, project: str, line: str) -> Newest:
+        newest = Newest(project, line)
+        take = partial(keep_newest, newest, project, line)
         known = self._names.known_line(project, line)
         if known is not None:
             self._database.each(rows.NEWEST_OF_ALL, (known,), take)

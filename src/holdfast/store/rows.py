@@ -9,6 +9,7 @@ from typing import cast
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact, Form, Source, Status
 from holdfast.model.digest import Digest
+from holdfast.model.newest import Newest
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Holder, Owner, Stat
 from holdfast.store.tables import Row, Value
@@ -112,6 +113,17 @@ def beyond(after: int, number: int, table: str) -> int:
             hint="holdfast verify",
         )
     return number
+
+
+def keep_newest(newest: Newest, project: str, line: str, row: Row) -> None:
+    """Take a row of `NEWEST_OF_ALL`. Words that come for the first time, and odd rows, are looked at."""
+    step, at, number, words = row[0], row[12], row[13], row[5:12]
+    with suppress(TypeError):  # what should be bytes is none
+        if newest.pack(step, b"".join(cast("tuple[bytes, ...]", row[1:5])), words, at, number):
+            return
+    artifact = artifact_from((project, line, *row))
+    newest.learn(words, artifact)
+    newest.add(artifact)
 
 
 def artifact_from(row: Row) -> Artifact:

@@ -17,6 +17,7 @@ from typing import Final, Literal, TypeVar
 from holdfast.model.artifact import Artifact, Status, Verdict
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
+from holdfast.model.newest import Newest
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import (
     Batch,
@@ -335,7 +336,7 @@ class PassingStore:
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
         return self._pass("newest", lambda: self._store.newest(project, line, step))
 
-    def newest_of_all(self, project: str, line: str) -> dict[StepId, Artifact]:
+    def newest_of_all(self, project: str, line: str) -> Newest:
         return self._pass("newest_of_all", lambda: self._store.newest_of_all(project, line))
 
     def artifacts(
