@@ -272,6 +272,9 @@ class Store(Facts, Protocol):
     def blobs(self) -> Iterator[Digest]:
         """The digests of everything stored."""
 
+    def apart(self) -> Iterator[Digest]:
+        """Of everything stored what lies by itself, as large contents do: it may go alone."""
+
     def stored(self) -> Iterator[Stored]:
         """Everything stored with its size and age."""
 

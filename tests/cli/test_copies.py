@@ -36,6 +36,36 @@ def test_changes_are_taken_over_and_are_the_artifact(project: Project, where: An
 
 
 @pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+def test_the_items_of_a_list_change_files_too(project: Project, where: Any) -> None:
+    """Their ids have what no name of a file may have, and may be as long as names are."""
+    committed(project, a="a\n")
+    keys = ["nl", "b c/d~,é", "k" * 150]
+    body = 'echo "$(head -c 2 "$HOLDFAST_WITH/n")" > "$(head -c 2 "$HOLDFAST_WITH/n").txt"'
+    each = {"for_each": keys, "with": {"n": "${{ item }}"}, "shell": body, "guards": [], **where}
+    project.plan({"each": each})
+    assert project.run().code == 0
+    assert [project.read(f"{name}.txt") for name in ("nl", "b ", "kk")] == ["nl\n", "b \n", "kk\n"]
+    (project.root / "nl.txt").unlink()
+    assert set(project.run().states.values()) == {"reused"}
+    assert project.read("nl.txt") == "nl\n"
+    assert project.ok("verify").code == 0
+
+
+def test_a_plan_tells_which_files_are_put_back(project: Project) -> None:
+    committed(project, a="a\n")
+    body = "echo new > a; echo new > b; echo new > c"
+    project.plan({"s": {"shell": body, "inputs": "a", **SCRATCH}})
+    assert project.run().code == 0
+    assert "Nothing to do" in project.ok("plan").out
+    project.write("a", "a\n")
+    project.write("b", "mine\n")
+    (project.root / "c").unlink()
+    assert "Writes 2 files from the store: a, c" in project.ok("plan").out
+    assert project.run().states == {"s": "reused"}
+    assert [project.read(name) for name in "abc"] == ["new\n", "mine\n", "new\n"]
+
+
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
 def test_a_step_that_changes_what_it_reads_stands(project: Project, where: Any) -> None:
     committed(project, VERSION="1\n")
     shell = project.sh("n=$(cat VERSION); echo $((n+1)) > VERSION")

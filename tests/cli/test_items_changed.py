@@ -1,19 +1,12 @@
 """Items that are found while a run goes on: what they are made of is looked at, whichever way a run takes."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
-from holdfast import wire
-from holdfast.core.state import State
-from holdfast.engine.runs import start_run
-from holdfast.formats.planfile import load_plan
-from holdfast.model.event import Options
 from tests.cli.project import Project
+from tests.cli.tomorrow import run_tomorrow
 
-PLAIN = Options()
-TOMORROW = 24 * 3600 * 1000  # so that no file is too young to be trusted
 ITEM = "${{ item }}"
 CHANGES: dict[str, Callable[[Project, pytest.MonkeyPatch], object]] = {
     "function": lambda at, _: at.write("reader.py", "def read(n):\n    return {'new': n}\n"),
@@ -22,22 +15,6 @@ CHANGES: dict[str, Callable[[Project, pytest.MonkeyPatch], object]] = {
     "tool": lambda at, _: at.write("tool.sh", "echo 2\n"),
     "environment": lambda _, patch: patch.setenv("LAW_OF_ITEMS", "other"),
 }
-
-
-def run_tomorrow(project: Project) -> tuple[State, bool]:
-    """One run, the short way if that is certain; and whether it was."""
-    plan = load_plan(str(project.root / "plan.yaml"), check=wire.guard_flaw).plan
-    store = wire.open_store(str(project.store), create=True)
-    try:
-        wishes = wire.Wishes(sandbox=False)
-        given = wire.world_for(plan, str(project.root), str(project.store), store, wishes)
-        world = replace(given, clock=lambda: wire.now_ms() + TOMORROW)
-        found = wire.repeat(world, plan, PLAIN)
-        if found is not None:
-            return found.state(), True
-        return wire.drive(lambda: start_run(world, plan, plan.name, PLAIN), world=world), False
-    finally:
-        store.close()
 
 
 @pytest.mark.req("R54", "R182")

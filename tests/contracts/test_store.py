@@ -615,6 +615,12 @@ class TestBlobs:
         assert store.absent([*there, ref("lost 1")]) == {ref("lost 1")}
         assert store.absent([]) == set()
 
+    def test_large_contents_lie_by_themselves(self, store: Store) -> None:
+        store.put(b"small")
+        large = {store.put(bytes([number]) * 100_000) for number in range(3)}
+        assert {*store.apart()} == large
+        assert len([*store.blobs()]) == 4
+
     def test_very_many_contents_are_forgotten_however_they_are_given(self, store: Store) -> None:
         texts = [b"%d" % number for number in range(10_050)]
         store.commit(Batch(blobs=[(Digest(hashlib.sha256(t).hexdigest()), t) for t in texts]))

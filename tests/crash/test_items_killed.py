@@ -15,9 +15,18 @@ ITEMS = {"each[nl]", "each[de%2Fx]", "each[fr]", "each[%C3%A9%20%25]"}
 EVERY = {"list", "beside", "each", "sum", *ITEMS}
 
 
-def finding(folder: Path) -> Scene:
-    """A step that lists four items, what is done for each, and a sum of that."""
+PAIR = 'f=$(md5sum < "$HOLDFAST_WITH/word" | cut -c 1-6); echo 1 > $f-1.txt; echo 2 > $f-2.txt'
+COPY = {"shell": plans.noted(PAIR), "effects": "workspace", "workspace": "scratch"}
+
+
+def finding(folder: Path, *, in_copies: bool = False) -> Scene:
+    """A step that lists four items, what is done for each (`in_copies`: two new files), and a sum of that."""
     scene = Scene(folder)
+    each = COPY if in_copies else {"shell": plans.noted("cat $HOLDFAST_WITH/word")}
+    total = {
+        "with": {"all": "${{ steps.each.output }}"},
+        "shell": plans.noted("cat $HOLDFAST_WITH/all"),
+    }
     plan: dict[str, Any] = {
         "name": "finding",
         "steps": {
@@ -27,12 +36,9 @@ def finding(folder: Path) -> Scene:
                 "for_each": "${{ steps.list.output }}",
                 "key": "${{ item }}",
                 "with": {"word": "${{ item }}"},
-                "shell": plans.noted("cat $HOLDFAST_WITH/word"),
+                **each,
             },
-            "sum": {
-                "with": {"all": "${{ steps.each.output }}"},
-                "shell": plans.noted("cat $HOLDFAST_WITH/all"),
-            },
+            "sum": {"shell": "ls", "needs": ["each"]} if in_copies else total,
         },
     }
     plans.write_project(scene.root, plan, {})
@@ -58,14 +64,15 @@ def wrong_in(scene: Scene) -> list[str]:
 
 @pytest.mark.req("C24", "R74", "R182")
 @pytest.mark.parametrize("sample", [7, pytest.param(60, marks=pytest.mark.soak("kill"))])
+@pytest.mark.parametrize("in_copies", [False, True], ids=["printed", "in copies"])
 def test_killed_at_any_call_no_item_is_lost_or_made_again(
-    sample: int, tmp_path: Path, shim: Shim
+    in_copies: bool, sample: int, tmp_path: Path, shim: Shim
 ) -> None:
-    calls = shim.count(finding(tmp_path / "count"), "run", "-j", "2")
+    calls = shim.count(finding(tmp_path / "count", in_copies=in_copies), "run", "-j", "2")
     fired = []
 
     def kill(number: int) -> None:
-        scene = finding(tmp_path / f"case-{number}")
+        scene = finding(tmp_path / f"case-{number}", in_copies=in_copies)
         answer = scene.call("run", "-j", "2", fault=shim.fault(number))
         fired.append(answer.code == KILLED)
         assert wrong_in(scene) == [], number
@@ -79,6 +86,9 @@ def test_killed_at_any_call_no_item_is_lost_or_made_again(
         assert {step["state"] for step in steps.values()} <= {"done", "reused"}
         assert wrong_in(scene) == [], number
         assert unsound(scene.store) == []
+        made = [path.name[:6] for path in scene.root.glob("*-[12].txt")]
+        assert {*Counter(made).values()} == ({2} if in_copies else set()), number
+        assert len(made) == (2 * len(KEYS) if in_copies else 0), number
 
     each(kill, spread(calls, sample, seed=7))
     assert sum(fired) >= len(fired) - 3

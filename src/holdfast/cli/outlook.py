@@ -9,6 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from holdfast.cli.additions import left_out
@@ -470,7 +471,7 @@ def _unrecorded(ahead: Ahead) -> Iterable[str]:
 
 
 def _written(ahead: Ahead) -> Iterable[str]:
-    paths = [path for outlook in ahead.outlooks.values() for path in outlook.written]
+    paths = [*dict.fromkeys(chain.from_iterable(o.written for o in ahead.outlooks.values()))]
     if paths:
         yield f"Writes {count(len(paths), 'file')} from the store: {few(paths)}"
 

@@ -295,7 +295,8 @@ class _Foresight:
             if not choice.repeats or made.decision != "run" or self._sight.held(step):
                 return made
             return replace(made, decision="wait", reason=choice.repeats)
-        disk = self._sight.disk(step, choice.artifact) if step.produces else Disk()
+        looks = step.produces or step.changes_copy
+        disk = self._sight.disk(step, choice.artifact) if looks else Disk()
         if disk.edited and not selected:
             return Outlook("wait", Reason("not_selected"), probe)
         if disk.edited:

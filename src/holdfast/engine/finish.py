@@ -13,7 +13,7 @@ from holdfast.engine.attempt import Bench
 from holdfast.engine.conflicts import Conflicts
 from holdfast.engine.handoffs import added_to
 from holdfast.engine.kept import words_of_kept
-from holdfast.engine.outputs import Kept, Outputs
+from holdfast.engine.outputs import BACK, Kept, Outputs, edit_key
 from holdfast.engine.putback import PutBack, put_back
 from holdfast.engine.result import Result
 from holdfast.engine.samples import score_of, stands_better
@@ -306,7 +306,7 @@ class Finisher:
         self, started: AttemptStarted, wish: Wish, result: Result, allowed: Allowed | None = None
     ) -> None:
         """Write what a step changed into the project; if somebody else wrote there, keep it for a person."""
-        ending, key = result.ending, f"{self._state.run}.{wish.step.id}.{started.attempt}"
+        ending, key = result.ending, edit_key(self._state.run, wish.step.id, started.attempt)
         assert isinstance(ending, AttemptAccepted)  # only accepted content is taken over
         if started.reguard is not None:
             taken: Taken | Sequence[Clash] = self._bench.taker.stand(wish, key)
@@ -361,7 +361,7 @@ class Finisher:
             return
         kept = self._outputs.keep(step)
         fresh = candidate.files or (File(step.produces[0], candidate.content),)
-        key = f"{self._state.run}.{step.id}.{started.attempt}"
+        key = edit_key(self._state.run, step.id, started.attempt)
         paths = self._outputs.place(step, entries, key, fresh)
         if not paths:
             return
@@ -515,7 +515,7 @@ class Finisher:
         if started.before is None or started.reguard is not None or self._bench.in_copy(step):
             return None
         entries = tree_entries(self._world.store.get(started.before))
-        key = f"{self._state.run}.{step.id}.{started.attempt}.back"
+        key = edit_key(self._state.run, step.id, started.attempt, BACK)
         done = put_back(self._world, self._outputs, step, entries, key)
         if done is None:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from typing import cast
@@ -33,8 +34,10 @@ from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed, Prober, accepted_as
 from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
+from holdfast.engine.taking import begins_at
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_entries
+from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
 from holdfast.model.fixed import frozen
@@ -234,7 +237,22 @@ class _Sight:
         found = self._outputs.drift_of(step, self._there(step), wanted, lambda: self._all(step))
         if found.state == "edited":
             return Disk(edited=found.paths)
+        if step.changes_copy and artifact is not None:
+            return Disk(written=(*found.paths, *self._put_in_place(artifact)))
         return Disk(written=found.paths)
+
+    def _put_in_place(self, artifact: Artifact) -> Iterator[str]:
+        """The files of changes made in a copy that are not in the project, though nobody wrote there."""
+        with suppress(IntegrityError):  # then it is made again
+            for change in changes_in(self._store.get(artifact.digest)):
+                with suppress(EditError):  # what lies there is somebody's
+                    lies = next(iter(self._outputs.read_paths([change.path])), None)
+                    if (
+                        change.entry is not None
+                        and lies != change.entry
+                        and begins_at(change, lies)
+                    ):
+                        yield change.path
 
     def theirs(self, step: Step) -> tuple[str, ...]:
         """The files at its outputs that are stored as a person's version."""

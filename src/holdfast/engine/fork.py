@@ -22,7 +22,7 @@ from holdfast.engine.along import taken_along
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
-from holdfast.engine.outputs import Outputs
+from holdfast.engine.outputs import PLACE, Outputs, edit_key
 from holdfast.engine.survey import Survey
 from holdfast.engine.whole import assure_plan
 from holdfast.engine.world import World
@@ -348,7 +348,7 @@ def _put(world: World, engine: Engine, outputs: Outputs, step: Step) -> None:
     if found.state == "edited":
         world.say(f"'{found.paths[0]}' was changed by hand and is left as it is")
         return
-    key = f"{engine.state.run}.{step.id}.place"
+    key = edit_key(engine.state.run, step.id, PLACE)
     try:
         paths = outputs.place(step, wanted, key)
     except EditError as error:

@@ -24,7 +24,7 @@ from holdfast.engine.foresee import Foreseen, foresee
 from holdfast.engine.gathering import collected
 from holdfast.engine.given import readable
 from holdfast.engine.kept import words_of_kept
-from holdfast.engine.outputs import Drift, Outputs
+from holdfast.engine.outputs import PLACE, Drift, Outputs, edit_key
 from holdfast.engine.probe import Probed, Prober
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.world import World
@@ -160,7 +160,7 @@ class Looker:
                 files += self._outputs.changes(step.produces, wanted)
         if not files:
             return look
-        key = f"{self._state.run}.{step.id}.place"
+        key = edit_key(self._state.run, step.id, PLACE)
         paths = self._bench.taker.put_in_place(files, key)
         placed = OutputsPlaced(step.id, artifact.digest, artifact.form, paths)
         return look._replace(placed=placed, key=key)
@@ -383,7 +383,7 @@ class Looker:
         missing = self._outputs.missing(step, self._outputs.read(step), wanted)
         if not missing:
             return look
-        key = f"{self._state.run}.{step.id}.place"
+        key = edit_key(self._state.run, step.id, PLACE)
         paths = [entry.path for entry in missing]
         done = self._outputs.write(self._outputs.changes(paths, missing), key)
         placed = OutputsPlaced(step.id, artifact.digest, artifact.form, done)
@@ -391,7 +391,7 @@ class Looker:
 
     def _restored(self, step: Step, artifact: Artifact, look: Look) -> Look:
         entries = self._outputs.wanted(step, artifact.digest, artifact.form)
-        key = f"{self._state.run}.{step.id}.place"
+        key = edit_key(self._state.run, step.id, PLACE)
         there = self._outputs.read(step)
         theirs = self._outputs.written_by_people(step, there, partial(self._known, step))
         try:

@@ -15,7 +15,7 @@ from holdfast.engine.attempt import Bench, leftovers
 from holdfast.engine.conflicts import Conflicts
 from holdfast.engine.finish import Finisher
 from holdfast.engine.journals import beside, read_state
-from holdfast.engine.outputs import Outputs, edit_of
+from holdfast.engine.outputs import Outputs, edit_key, edit_of
 from holdfast.engine.result import Result
 from holdfast.engine.sent import Left
 from holdfast.engine.survey import Survey
@@ -76,7 +76,7 @@ def lost(world: World, state: State, survey: Survey) -> list[Result]:
     finisher = Finisher(world, state, survey, outputs, bench, conflicts, sent)
     results = []
     for step_id, started in state.running.items():
-        was_taken_back = f"{state.run}.{step_id}.{started.attempt}" in taken_back
+        was_taken_back = edit_key(state.run, step_id, started.attempt) in taken_back
         results.append(
             finisher.lost(
                 started,

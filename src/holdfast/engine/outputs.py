@@ -19,7 +19,7 @@ from holdfast.edits.tree import clear, read_tree, sync_files, take_special
 from holdfast.engine.family import forked_with
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_bytes, tree_entries
-from holdfast.model.digest import Digest, digest_bytes
+from holdfast.model.digest import Digest, digest_bytes, digest_texts
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
@@ -30,7 +30,8 @@ from holdfast.model.event import (
     OutputsPlaced,
 )
 from holdfast.model.glob import parents
-from holdfast.model.plan import RunId, Step, StepId
+from holdfast.model.items import base_of
+from holdfast.model.plan import STEP_ID, RunId, Step, StepId
 from holdfast.model.secret import holds
 from holdfast.ports import File, Store
 from holdfast.process.inside import open_inside
@@ -381,15 +382,27 @@ class Outputs:
         return [conflict.path for item in done for conflict in item.conflicts]
 
 
+BACK, PLACE = "back", "place"  # of what changes of files are for, beside results of attempts
+_BASE = 64  # characters of the name of a step in the key of its item
+
+
+def edit_key(run: RunId, step: StepId, *what: int | str) -> str:
+    """Names a change of files in its journal, as a directory: ids of items may have what no key has."""
+    name = step
+    if not STEP_ID.match(step):
+        name = StepId(f"{(base_of(step) or step)[:_BASE]}@{digest_texts(step)[:32]}")
+    return ".".join(map(str, (run, name, *what)))
+
+
 def edit_of(run: RunId, event: Event) -> str:
     """The key of the change of files that this event records; empty if it records none."""
     match event:
         case AttemptAccepted():
-            return f"{run}.{event.step}.{event.attempt}"
+            return edit_key(run, event.step, event.attempt)
         case AttemptParked() | AttemptRejected() | AttemptFailed() | AttemptLost():
-            return f"{run}.{event.step}.{event.attempt}.back"
+            return edit_key(run, event.step, event.attempt, BACK)
         case OutputsPlaced():
-            return f"{run}.{event.step}.place"
+            return edit_key(run, event.step, PLACE)
         case _:
             return ""
 

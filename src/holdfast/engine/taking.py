@@ -182,7 +182,7 @@ class Taker:
             if _same(lies, change.entry):
                 continue
             gave_way = lies is not None and lies.digest in over.get(change.path, ())
-            if gave_way or _begins_at(change, lies):
+            if gave_way or begins_at(change, lies):
                 found.append(self._file_change(change, lies))
         gone = {one.path for one in found if one.after is None}
         held = {outer for path in there.keys() - gone for outer in parents(path)}
@@ -193,7 +193,7 @@ class Taker:
         there = self._read([change.path for change in changes])
         for change in changes:
             lies = there.get(change.path)
-            if _same(lies, change.entry) or _begins_at(change, lies):
+            if _same(lies, change.entry) or begins_at(change, lies):
                 continue
             for other in self._ancestors(step.id):
                 here = self._state.steps[other]
@@ -309,7 +309,7 @@ class Taker:
     def _may_replace(self, step: Step, change: Change, lies: Entry | None) -> bool:
         """Whether what lies there is what the change began with, or an earlier result that it replaces."""
         now = _digest(lies)
-        if _begins_at(change, lies):
+        if begins_at(change, lies):
             return True
         return any(
             self._made(row, change.path, now)
@@ -357,7 +357,7 @@ class Taker:
     def _may_go_on(self, step: Step, change: Change, lies: Entry | None) -> bool:
         """Whether a person wants a change over what lies there."""
         last = self._state.steps[step.id].last
-        again = last is not None and last.code == "retried" and _begins_at(change, lies)
+        again = last is not None and last.code == "retried" and begins_at(change, lies)
         return _is_over(change, lies) or (again and self._was_asked_about(step.id))
 
     def _was_asked_about(self, step: StepId) -> bool:
@@ -500,7 +500,7 @@ def _is_over(change: Change, lies: Entry | None) -> bool:
     return change.over is not None and _digest(lies) == change.over
 
 
-def _begins_at(change: Change, lies: Entry | None) -> bool:
+def begins_at(change: Change, lies: Entry | None) -> bool:
     """Whether what lies there is what a change was made from, or was once put in the place of."""
     now = _digest(lies)
     return now == change.base or (now is not None and now == change.over)

@@ -10,7 +10,9 @@ all of that is equal, a run now would decide the same, step by step. What is com
   outputs, and the directories and `.gitignore` files that decide which files those are. A new file
   changes the stamps of its directory;
 - by place: the line's journal must end where it ended. Whatever a person, another run or a clean-up
-  did to the line stands there.
+  did to the line stands there;
+- by presence: contents that lie by themselves, as large ones do, must still be there, and nothing may
+  have been put into quarantine since.
 
 Stamps are only trusted if they were old when the run began to look: a file that was touched in the
 last moments before could change once more without its stamps telling. Then there is no note, and the
@@ -26,25 +28,27 @@ import json
 import marshal
 import os
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, islice
 from operator import attrgetter
-from stat import S_ISLNK
 from typing import Any, NamedTuple
 
 from holdfast.core.refs import KEY_VERSION
 from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
+from holdfast.engine.needed import files_of
+from holdfast.engine.stamps import is_older, mark_of, stamps_of
 from holdfast.engine.survey import SETTLED_NS, env_digest
 from holdfast.engine.walk import read_by
 from holdfast.engine.world import World
-from holdfast.errors import EditError, StoreError
+from holdfast.errors import EditError, IntegrityError, StoreError
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes, digest_json
 from holdfast.model.event import Options
 from holdfast.model.items import base_of, with_templates
 from holdfast.model.line import RunOpened
+from holdfast.model.pattern import Pattern
 from holdfast.model.plan import PARTS, Need, Plan, RunId, Step, plan_digest
 from holdfast.model.version import VERSION
 from holdfast.process.room import shell_words
@@ -52,7 +56,10 @@ from holdfast.process.room import shell_words
 Tools = Mapping[tuple[str, ...], str | None]  # the digest of what each tool said of its version
 
 _FOLDER = "unchanged"
-_FORM = 4
+_FORM = 5
+_QUARANTINE = os.path.join("blobs", "quarantine")
+_MANY = 1_000  # contents; of more it is worth to know which this run stands on
+_DIGEST = Pattern("[0-9a-f]{64}")
 _STANDS = frozenset({"unchanged", "amended", "accepted_by_person"})
 
 
@@ -75,6 +82,7 @@ class Question(NamedTuple):
             [sources_of(world, self.plan), _functions(world, self.plan)],
             {name: env_digest(name) for name in names},
             tools,
+            repr(world.walls),
         ]
         return digest_json(whole)
 
@@ -89,6 +97,8 @@ class Note(NamedTuple):
     until: int | None  # when the first result is too old, in ms since 1970
     paths: tuple[str, ...]
     stamps: Digest
+    apart: tuple[Digest, ...]  # contents that could go alone
+    lost: str  # what went into quarantine, by the stamps of that
 
 
 # --- leaving a note ------------------------------------------------------------------------------
@@ -104,17 +114,19 @@ def leave_note(
     """
     if not _is_still(state):
         return
-    with contextlib.suppress(OSError, EditError, StoreError):
+    with contextlib.suppress(OSError, EditError, IntegrityError, StoreError):
         opened = _opened_at(world, state)
         if opened is None or sources is None or sources_of(world, begun) != sources:
             return
         paths = tuple(sorted({*_looked_at(world, state.plan), *_changed(world, state)}))
-        stamps = _stamps(world.root, paths, state.since * 1_000_000 - SETTLED_NS)
-        if stamps is not None:
+        before = state.since * 1_000_000 - SETTLED_NS
+        stamps, lost = stamps_of(world.root, paths, before), _lost(world, before)
+        if stamps is not None and lost is not None:
             question = Question(begun, state.line, state.options, tools)
             asked, until = question.digest(world), _until(world, state)
             ran = end_of(world, f"run:{state.run}")
-            note = Note(state.run, ran, opened, asked, until, paths, stamps)
+            apart = tuple(sorted(_apart(world, state)))
+            note = Note(state.run, ran, opened, asked, until, paths, stamps, apart, lost)
             _write(world, state.project, state.line, note)
 
 
@@ -124,6 +136,28 @@ def _changed(world: World, state: State) -> Iterator[str]:
         digest = state.steps[step_id].digest
         if step.changes_copy and digest is not None:
             yield from (change.path for change in changes_in(world.store.get(digest)))
+
+
+def _apart(world: World, state: State) -> set[Digest]:
+    """The contents that lie by themselves; if there are many, those that this run stands on."""
+    store = world.store
+    found = {*store.apart()}
+    if len(found) > _MANY:
+        needed = {digest for here in state.steps.values() if (digest := here.digest) is not None}
+        for here in state.steps.values():
+            if here.form == "tree" and here.digest is not None:
+                needed.update(files_of(store, here.digest))
+        found &= needed
+    return found - store.absent(found)
+
+
+def _lost(world: World, before: int | None = None) -> str | None:
+    """What tells that something was put into quarantine; None if that is not older than `before`."""
+    try:
+        found = os.lstat(os.path.join(world.home, _QUARANTINE))
+    except (FileNotFoundError, NotADirectoryError):
+        return "-"
+    return mark_of(found) if before is None or is_older(found, before) else None
 
 
 def _is_still(state: State) -> bool:
@@ -172,7 +206,10 @@ def holds(world: World, note: Note, question: Question) -> bool:
         return False
     try:
         return (
-            question.digest(world) == note.asked and _stamps(world.root, note.paths) == note.stamps
+            question.digest(world) == note.asked
+            and stamps_of(world.root, note.paths) == note.stamps
+            and _lost(world) == note.lost
+            and not world.store.absent(note.apart)
         )
     except OSError:
         return False
@@ -381,69 +418,6 @@ def _beneath(root: str, path: str) -> Iterator[str]:
             pending += [f"{path}/{name}" for name in os.listdir(full)]
 
 
-def _stamps(root: str, paths: Iterable[str], before: int | None = None) -> Digest | None:
-    """Digest of the stamps at these paths; None if any is not older than `before`."""
-    marks = []
-    settled: set[str] = set()  # directories that are old enough to say that something is not there
-    ways = {""}  # directories and links that are old enough to have led to the same things before
-    for path in paths:
-        full = f"{root}/{path}"
-        try:
-            if before is not None and not _is_old_way(root, os.path.dirname(path), before, ways):
-                return None
-            found = os.lstat(full)
-            marks.append(_mark(found))
-            if before is not None and not _is_older(found, before):
-                return None
-            if S_ISLNK(found.st_mode):
-                found = os.stat(full)
-                marks.append(_mark(found))
-                if before is not None and not _is_older(found, before):
-                    return None
-        except (FileNotFoundError, NotADirectoryError):
-            marks.append("-")
-            if before is not None and not _was_absent(full, before, settled):
-                return None
-    return digest_bytes("\n".join(marks).encode())
-
-
-def _is_old_way(root: str, place: str, before: int, known: set[str]) -> bool:
-    """Whether nothing on the way to a path was put there lately: what is beyond it may be old."""
-    while place not in known:
-        full = f"{root}/{place}"
-        if not (_is_older(os.lstat(full), before) and _is_older(os.stat(full), before)):
-            return False
-        known.add(place)
-        place = os.path.dirname(place)
-    return True
-
-
-def _is_older(found: os.stat_result, before: int) -> bool:
-    return max(found.st_mtime_ns, found.st_ctime_ns) < before
-
-
-def _mark(found: os.stat_result) -> str:
-    return (
-        f"{found.st_mode} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
-        f" {found.st_ino} {found.st_dev}"
-    )
-
-
-def _was_absent(path: str, before: int, settled: set[str]) -> bool:
-    """Whether nothing was there for a while: the directory that would hold it has not changed."""
-    place = os.path.dirname(path)
-    while place not in settled:
-        try:
-            found = os.stat(place)
-        except (FileNotFoundError, NotADirectoryError):
-            place = os.path.dirname(place)
-            continue
-        if not _is_older(found, before):
-            return False
-        settled.add(place)
-    return True
-
-
 # --- the note itself -----------------------------------------------------------------------------
 
 
@@ -454,13 +428,15 @@ def read_note(world: World, project: str, line: str) -> Note | None:
             head, _, body = file.read().partition(b"\n")
         if hashlib.sha256(body).hexdigest() != head.decode():
             return None
-        run, ran, end, asked, until, paths, stamps = json.loads(body)
+        run, ran, end, asked, until, paths, stamps, apart, lost = json.loads(body)
         is_note = until is None or isinstance(until, int)
         if not is_note or not all(isinstance(path, str) and "\0" not in path for path in paths):
             return None
+        if not all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in apart):
+            return None
     except (OSError, ValueError, TypeError):
         return None
-    return Note(run, ran, end, asked, until, tuple(paths), stamps)
+    return Note(run, ran, end, asked, until, tuple(paths), stamps, tuple(apart), lost)
 
 
 def _write(world: World, project: str, line: str, note: Note) -> None:

@@ -195,6 +195,10 @@ class Contents:
         found = self._database.rows(query, (raw(digest),))
         return cast("int", found[0][0]) if found else -1
 
+    def apart(self) -> Iterator[Digest]:
+        """The digests of those that are files."""
+        return self._files.digests()
+
     def digests(self) -> Iterator[Digest]:
         """The digests of everything stored."""
         after = 0

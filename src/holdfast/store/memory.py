@@ -32,6 +32,7 @@ from holdfast.ports import (
     Stored,
     event_of,
 )
+from holdfast.store.blobs import SMALL
 from holdfast.store.codec import encode, first_hash, next_hash
 from holdfast.store.refusals import (
     RUN,
@@ -366,6 +367,9 @@ class MemoryStore:
 
     def blobs(self) -> Iterator[Digest]:
         yield from list(self._blobs)
+
+    def apart(self) -> Iterator[Digest]:
+        yield from (digest for digest, content in list(self._blobs.items()) if len(content) > SMALL)
 
     def stored(self) -> Iterator[Stored]:
         for digest, content in list(self._blobs.items()):

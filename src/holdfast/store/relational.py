@@ -463,6 +463,9 @@ class RelationalStore:
     def blobs(self) -> Iterator[Digest]:
         return self._contents.digests()
 
+    def apart(self) -> Iterator[Digest]:
+        return self._contents.apart()
+
     def stored(self) -> Iterator[Stored]:
         return self._contents.stored()
 

@@ -379,6 +379,9 @@ class PassingStore:
     def blobs(self) -> Iterator[Digest]:
         return self._pass("blobs", self._store.blobs)
 
+    def apart(self) -> Iterator[Digest]:
+        return self._pass("apart", self._store.apart)
+
     def claims(self) -> Sequence[tuple[ClaimKey, str, int]]:
         return self._pass("claims", self._store.claims)
 
