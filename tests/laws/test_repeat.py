@@ -1,5 +1,6 @@
 """A run that knows at once that a plan stands decides as one that looks at every step."""
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -27,13 +28,14 @@ from holdfast.engine.unchanged import Question, read_note
 from holdfast.engine.world import World
 from holdfast.generators.contract import collect
 from holdfast.generators.identity import shell_identity
-from holdfast.model.event import Options, Recorded, StepsReused
+from holdfast.model.digest import Digest
+from holdfast.model.event import Options, Recorded, RunStarted, StepsReused
 from holdfast.model.line import RunOpened
 from holdfast.model.plan import PARTS, Guard, Input, Limits, Need, Plan, Step, StepId
 from holdfast.ports import Candidate, Executor, Job
 from holdfast.store.memory import MemoryStore
-from holdfast.testing import FakeClock, ScriptedExecutor
-from tests.laws.harness import LINE, Bed, Stage, drive, foretell, outcome, start
+from holdfast.testing import Crash, CrashingStore, FakeClock, ScriptedExecutor
+from tests.laws.harness import LINE, Bed, Stage, drive, foretell, outcome, resume, start
 from tests.laws.oracle import Oracle
 from tests.laws.plans import chain, plan, step
 from tests.laws.scenarios import scenarios
@@ -251,6 +253,60 @@ def test_a_result_that_grew_too_old_is_looked_at(root: str) -> None:
         state, short = either(bed, stage)
         assert not short
         assert (state.counts["done"], state.counts["reused"]) == (1, 1)
+
+
+@pytest.mark.req("R54")
+def test_a_result_from_a_time_that_has_not_come_yet_is_looked_at(root: str) -> None:
+    """A clock that was set back by more than clocks differ, as a key of a single step sees it."""
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        bed = Bed(MemoryStore(), place)
+        bed.clock.advance(10_000_000)
+        stage = Stage(plan(replace(step("a"), fresh_for=60), step("b")))
+        assert [either(bed, stage)[1] for _ in range(3)] == [False, False, True]
+        bed.clock.advance(-30_000)
+        assert either(bed, stage)[1], "clocks differ by as much"
+        bed.clock.advance(-60_000)
+        state, short = either(bed, stage)
+        assert not short
+        assert (state.counts["done"], state.counts["reused"]) == (1, 1)
+
+
+@pytest.mark.req("R54", "R47")
+def test_a_run_that_was_taken_up_leaves_no_note(root: str) -> None:
+    """What its first engine decided stood on what that found, which may have changed in between."""
+    taken_up = 0
+    for at in itertools.count(1):
+        with tempfile.TemporaryDirectory(dir=root) as place:
+            bed, stage = Bed(MemoryStore(), place), Stage(plan(*chain("a", "b", "c")))
+            either(bed, stage)
+            dying = CrashingStore(bed.store, at=at, when="after")
+            with contextlib.suppress(Crash):
+                start(bed, stage, scripted({}), dying)
+            if not dying.crashed:
+                break
+            state = read_state(bed.store, bed.store.runs(LINE)[-1].run)
+            if state.status != "running":
+                continue
+            taken_up += 1
+            assert resume(bed, state.run, scripted({})).counts["reused"] == 3
+            assert read_note(bed.world(scripted({})), "", LINE) is None
+    assert taken_up
+
+
+@pytest.mark.req("R54")
+def test_a_run_that_is_repeated_says_where_its_own_plan_came_from(root: str) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        bed, stage = Bed(MemoryStore(), place), Stage(plan(*chain("a", "b")))
+        either(bed, stage)
+        either(bed, stage)
+        world = replace(
+            bed.world(scripted({})), file="moved.yaml", ready=lambda _: Digest("f" * 64)
+        )
+        found = repeat_run(world, stage.plan, LINE, PLAIN, dict)
+        assert found is not None
+        (begun, *_) = [r.event for r in bed.store.read(f"run:{found.state().run}")]
+        assert isinstance(begun, RunStarted)
+        assert (begun.file, begun.ready) == ("moved.yaml", "f" * 64)
 
 
 def test_a_note_that_was_cut_short_is_none(root: str) -> None:
@@ -519,6 +575,74 @@ def test_a_way_that_is_turned_while_a_run_looks_leaves_no_note(root: str, what: 
         assert (way / "x.txt").read_text() == ("one" if what == "nothing" else "two")
         found = repeat_run(world(), cat, LINE, PLAIN, dict)
         assert (found is not None) == (what == "nothing")
+
+
+@pytest.mark.req("R54")
+@pytest.mark.parametrize("what", ["nothing", "link", "directory"])
+def test_a_way_that_is_turned_after_a_run_is_looked_at(root: str, what: str) -> None:
+    """The file at its end is the very one that was looked at, under another name."""
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        shop = Shop(place, time.time_ns() // 1_000_000 + TOMORROW)
+        for name in ("one", "two"):
+            (shop.root / "all" / name).mkdir(parents=True)
+        shop.write("all/one/x.txt", "same")
+        os.link(shop.root / "all/one/x.txt", shop.root / "all/two/x.txt")
+        way = shop.root / "all/way"
+        way.symlink_to("one") if what != "directory" else (shop.root / "all/one").rename(way)
+        cat = Plan(LINE, {StepId("a"): Step(StepId("a"), run=("cat", "all/way/x.txt"))})
+
+        def go() -> bool:
+            if repeat_run(shop.world(), cat, LINE, PLAIN, dict) is not None:
+                return True
+            drive(lambda: start_run(shop.world(), cat, LINE, PLAIN))
+            return False
+
+        assert [go() for _ in range(3)] == [False, False, True]
+        if what == "link":
+            way.unlink()
+            way.symlink_to("two")
+        elif what == "directory":
+            way.rename(shop.root / "all/one")
+            (shop.root / "all/two").rename(way)
+        assert go() == (what == "nothing")
+
+
+@pytest.mark.req("R54")
+def test_a_word_that_is_too_long_for_a_name_is_no_file(root: str) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        shop = Shop(place, time.time_ns() // 1_000_000 + TOMORROW)
+        say = Plan(LINE, {StepId("a"): Step(StepId("a"), run=("echo", "x" * 300))})
+        for expected in (False, False, True):
+            found = repeat_run(shop.world(), say, LINE, PLAIN, dict)
+            assert (found is not None) == expected
+            if found is None:
+                drive(lambda: start_run(shop.world(), say, LINE, PLAIN))
+
+
+@pytest.mark.req("R54")
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_guard_of_functions_that_changes_while_a_run_looks_leaves_no_note(
+    root: str, changes: bool
+) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        bed, source = Bed(MemoryStore(), place), ["accepts"]
+        judged = plan(replace(step("a"), guards=(Guard("python", "checks:ok"),)))
+
+        def world(**more: Any) -> World:
+            executor = ScriptedExecutor(
+                lambda _: b"made",
+                identity=lambda one: {"guards": source[-1]} if one.guards else {},
+            )
+            return replace(bed.world(executor), inline={StepId("a"): len}, **more)
+
+        def turn(events: list[Recorded]) -> None:
+            if changes and any(isinstance(recorded.event, StepsReused) for recorded in events):
+                source.append("refuses")
+
+        assert drive(lambda: start_run(world(), judged, LINE, PLAIN)).counts["done"] == 1
+        state = drive(lambda: start_run(world(on_events=turn), judged, LINE, PLAIN))
+        assert state.counts["reused"] == 1
+        assert (repeat_run(world(), judged, LINE, PLAIN, dict) is None) == changes
 
 
 @pytest.mark.req("R54")

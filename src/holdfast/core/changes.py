@@ -183,7 +183,7 @@ def _unknown(probe: Probe) -> Reason | None:
 
 
 _SOURCE = frozenset({"unresolved", "files", "code", "absent"})  # parts that come with a source
-_CLOCKS_DIFFER = 60_000  # ms by which clocks may differ before a time is not believed
+CLOCKS_DIFFER = 60_000  # ms by which clocks may differ before a time is not believed
 _UNCHANGED = Reason("unchanged")
 _NEVER_RAN, _INCOMPLETE = Reason("never_ran"), Reason("previous_incomplete")
 _STANDS = {"human": Reason("amended"), "accepted": Reason("accepted_by_person")}
@@ -199,7 +199,7 @@ def _expired(step: Step, artifact: Artifact, now: int) -> Choice | None:
     if step.fresh_for is None:
         return None
     age = now - artifact.at
-    if age > step.fresh_for * 1000 or age < -_CLOCKS_DIFFER:  # from a time that has not come yet
+    if age > step.fresh_for * 1000 or age < -CLOCKS_DIFFER:  # from a time that has not come yet
         return Choice("run", Reason("expired"))
     return None
 

@@ -104,6 +104,8 @@ def _repeated(world: World, hold: Hold, note: Note, question: Question) -> Repea
         engine=world.owner.engine,
         previous=note.run,
         agreed=world.agreed,
+        ready=world.ready(question.plan),
+        file=world.file,
     )
     at = world.clock()
     told: list[Event | Kept] = [start, *before[1:]]

@@ -6,22 +6,25 @@ without its stamps telling.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
-from stat import S_ISLNK
+from stat import S_IFMT, S_ISLNK
 
 from holdfast.model.digest import Digest, digest_bytes
 
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+
 
 def stamps_of(root: str, paths: Iterable[str], before: int | None = None) -> Digest | None:
-    """Digest of the stamps at these paths; None if any is not older than `before`."""
-    marks = []
+    """Digest of the stamps at these paths, and of the ways there; None if any is not older than `before`."""
+    marks: list[str] = []
     settled: set[str] = set()  # directories that are old enough to say that something is not there
-    ways = {""}  # directories and links that are old enough to have led to the same things before
+    ways = {""}  # directories and links on the way that are marked
     for path in paths:
         full = f"{root}/{path}"
         try:
-            if before is not None and not _is_old_way(root, os.path.dirname(path), before, ways):
+            if not _mark_way(root, os.path.dirname(path), before, ways, marks):
                 return None
             found = os.lstat(full)
             marks.append(mark_of(found))
@@ -29,22 +32,32 @@ def stamps_of(root: str, paths: Iterable[str], before: int | None = None) -> Dig
                 return None
             if S_ISLNK(found.st_mode):
                 found = os.stat(full)
-                marks.append(mark_of(found))
+                marks.append(f"{mark_of(found)} {os.path.realpath(full)!a}")
                 if before is not None and not is_older(found, before):
                     return None
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError as error:
+            if error.errno not in _NOT_THERE:
+                raise
             marks.append("-")
-            if before is not None and not _was_absent(full, before, settled):
+            can_be = error.errno != errno.ENAMETOOLONG
+            if can_be and before is not None and not _was_absent(full, before, settled):
                 return None
     return digest_bytes("\n".join(marks).encode())
 
 
-def _is_old_way(root: str, place: str, before: int, known: set[str]) -> bool:
-    """Whether nothing on the way to a path was put there lately: what is beyond it may be old."""
+def _mark_way(root: str, place: str, before: int | None, known: set[str], marks: list[str]) -> bool:
+    """Mark what is on the way to a path; False if something was put there lately: what is beyond may be old.
+
+    What else is in a directory may change, so its times do not count.
+    """
     while place not in known:
         full = f"{root}/{place}"
-        if not (is_older(os.lstat(full), before) and is_older(os.stat(full), before)):
+        here, beyond = os.lstat(full), os.stat(full)
+        if before is not None and not (is_older(here, before) and is_older(beyond, before)):
             return False
+        marks.append(f"{S_IFMT(here.st_mode)} {here.st_ino} {here.st_dev}")
+        if S_ISLNK(here.st_mode):
+            marks.append(f"{beyond.st_ino} {beyond.st_dev} {os.path.realpath(full)!a}")
         known.add(place)
         place = os.path.dirname(place)
     return True

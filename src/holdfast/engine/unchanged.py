@@ -28,12 +28,13 @@ import json
 import marshal
 import os
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from holdfast.core.changes import CLOCKS_DIFFER
 from holdfast.core.refs import KEY_VERSION
 from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
@@ -56,7 +57,7 @@ from holdfast.process.room import shell_words
 Tools = Mapping[tuple[str, ...], str | None]  # the digest of what each tool said of its version
 
 _FOLDER = "unchanged"
-_FORM = 5
+_FORM = 6
 _QUARANTINE = os.path.join("blobs", "quarantine")
 _MANY = 1_000  # contents; of more it is worth to know which this run stands on
 _DIGEST = Pattern("[0-9a-f]{64}")
@@ -78,7 +79,8 @@ class Question(NamedTuple):
         tools: list[Json] = [[list(argv), said] for argv, said in sorted(self.tools.items())]
         whole: list[Json] = [
             [_FORM, VERSION, KEY_VERSION, _content_of(self.plan), self.line],
-            [repr(replace(self.options, max_cost=None, max_ms=None, shown=())), ascii(world.root)],
+            [repr(replace(self.options, max_cost=None, max_ms=None, shown=()))],
+            [ascii(world.root), ascii(os.path.realpath(world.root))],
             [sources_of(world, self.plan), _functions(world, self.plan)],
             {name: env_digest(name) for name in names},
             tools,
@@ -94,7 +96,7 @@ class Note(NamedTuple):
     ran: str  # the end of its journal
     end: str  # of the line's journal
     asked: Digest
-    until: int | None  # when the first result is too old, in ms since 1970
+    fresh: tuple[int, int] | None  # in ms since 1970, when results are neither too old nor to come
     paths: tuple[str, ...]
     stamps: Digest
     apart: tuple[Digest, ...]  # contents that could go alone
@@ -123,10 +125,10 @@ def leave_note(
         stamps, lost = stamps_of(world.root, paths, before), _lost(world, before)
         if stamps is not None and lost is not None:
             question = Question(begun, state.line, state.options, tools)
-            asked, until = question.digest(world), _until(world, state)
+            asked, fresh = question.digest(world), _fresh(world, state)
             ran = end_of(world, f"run:{state.run}")
             apart = tuple(sorted(_apart(world, state)))
-            note = Note(state.run, ran, opened, asked, until, paths, stamps, apart, lost)
+            note = Note(state.run, ran, opened, asked, fresh, paths, stamps, apart, lost)
             _write(world, state.project, state.line, note)
 
 
@@ -161,10 +163,14 @@ def _lost(world: World, before: int | None = None) -> str | None:
 
 
 def _is_still(state: State) -> bool:
-    """Whether the run came to nothing but the reuse of every step, and the next would say the same."""
+    """Whether the run came to nothing but the reuse of every step, and the next would say the same.
+
+    What was decided before a run was taken up stood on what was there then.
+    """
     options = state.options
     return (
         state.status == "completed"
+        and state.since == state.started_at  # never taken up
         and state.counts["reused"] == len(state.steps)
         and not options.joined
         and all(base_of(step_id) for step_id in state.added)  # items follow from what is reused
@@ -184,14 +190,18 @@ def _opened_at(world: World, state: State) -> str | None:
     return end_of(world, journal)
 
 
-def _until(world: World, state: State) -> int | None:
-    ends = []
+def _fresh(world: World, state: State) -> tuple[int, int] | None:
+    """The moments at which no result is too old, nor from a time that has not come yet."""
+    begins, ends = [], []
     for step_id, step in state.plan.steps.items():
         ref = state.steps[step_id].config_ref
         if step.fresh_for is not None and ref is not None:
             found = world.store.find(state.project, state.line, step_id, ref)
-            ends.append(0 if found is None else found.at + int(step.fresh_for * 1000))
-    return min(ends, default=None)
+            if found is None:
+                return 0, 0
+            begins.append(found.at - CLOCKS_DIFFER)
+            ends.append(found.at + int(step.fresh_for * 1000))
+    return (max(begins), min(ends)) if ends else None
 
 
 # --- comparing with the present ------------------------------------------------------------------
@@ -202,7 +212,7 @@ def holds(world: World, note: Note, question: Question) -> bool:
 
     If the line's journal is still at its end, that is: ask first, because it costs least.
     """
-    if note.until is not None and world.clock() > note.until:
+    if note.fresh is not None and not note.fresh[0] <= world.clock() <= note.fresh[1]:
         return False
     try:
         return (
@@ -323,11 +333,15 @@ def _sources(world: World, plan: Plan) -> Digest:
     parts: list[Mapping[str, Json]] = []
     which = array("Q")
     inline = world.inline
-    all_inline = plan.steps.keys() <= inline.keys()
-    for place, step in enumerate(() if all_inline else with_templates(plan)):
-        if step.id in inline:
-            continue
-        for key, asked in _identified(step):
+    steps: Iterable[tuple[int, Step]] = enumerate(with_templates(plan))
+    if plan.steps.keys() <= inline.keys():  # only what judges them can change
+        steps = [
+            (place, step)
+            for place, step in enumerate(plan.steps.values())
+            if step.guards or step.outputs or step.schema is not None  # a property takes as long
+        ]
+    for place, step in steps:
+        for key, asked in _identified(step, inline=step.id in inline):
             if key not in numbers:
                 numbers[key] = len(parts)
                 parts.append(world.executor.identity(asked, world.root))
@@ -359,12 +373,14 @@ def _assigned(plan: Plan, parts: Sequence[Mapping[str, Json]], which: array[int]
     return digest_bytes(names.encode() + b"\0" + canonical(parts) + which.tobytes())
 
 
-def _identified(step: Step) -> Iterator[tuple[object, Step]]:
+def _identified(step: Step, *, inline: bool) -> Iterator[tuple[object, Step]]:
     """Steps that stand for the parts of one that are found out by content, each with a key.
 
-    What a command names is found by stamps instead.
+    What a command names is found by stamps instead, and a function of this process never changes.
     """
-    if step.uses == "python":
+    if inline:
+        pass
+    elif step.uses == "python":
         yield step.run, Step(step.id, uses="python", run=step.run)
     elif step.uses != "shell":
         yield (step.uses, step.id), step  # the items of one that gathers bear its name here
@@ -428,15 +444,17 @@ def read_note(world: World, project: str, line: str) -> Note | None:
             head, _, body = file.read().partition(b"\n")
         if hashlib.sha256(body).hexdigest() != head.decode():
             return None
-        run, ran, end, asked, until, paths, stamps, apart, lost = json.loads(body)
-        is_note = until is None or isinstance(until, int)
-        if not is_note or not all(isinstance(path, str) and "\0" not in path for path in paths):
+        run, ran, end, asked, fresh, paths, stamps, apart, lost = json.loads(body)
+        if fresh is not None:
+            begins, ends = fresh
+            fresh = int(begins), int(ends)
+        if not all(isinstance(path, str) and "\0" not in path for path in paths):
             return None
         if not all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in apart):
             return None
     except (OSError, ValueError, TypeError):
         return None
-    return Note(run, ran, end, asked, until, tuple(paths), stamps, tuple(apart), lost)
+    return Note(run, ran, end, asked, fresh, tuple(paths), stamps, tuple(apart), lost)
 
 
 def _write(world: World, project: str, line: str, note: Note) -> None:
