@@ -17,6 +17,8 @@ from holdfast.errors import (
     HoldfastError,
     PlanError,
     Problem,
+    StoreError,
+    UsageError,
     Where,
     outside_fault,
 )
@@ -49,12 +51,22 @@ def report(error: Exception, arguments: Sequence[str], commands: Sequence[str]) 
             return _tell(_usage(error, commands), as_json, error.exit_code)
         if isinstance(error, PlanError):
             return _plan(error, as_json)
+        if isinstance(error, UsageError) and (fault := _refused_to_all(error)) is not None:
+            return _tell(_Told.of(fault), as_json, fault.exit_code)
         if isinstance(error, HoldfastError) and not isinstance(error, BugError):
             return _tell(_Told.of(error), as_json, error.exit_code)
         if (fault := outside_fault(error)) is not None:
             return _tell(_Told.of(fault), as_json, fault.exit_code)
         return _bug(error, arguments, commands, as_json)
     return error.exit_code if isinstance(error, HoldfastError | click.ClickException) else _BUG
+
+
+def _refused_to_all(error: UsageError) -> StoreError | None:
+    """The same words, if it was a disk or a machine that kept a file from being read or written."""
+    fault = None if error.__cause__ is None else outside_fault(error.__cause__)
+    if fault is None:
+        return None
+    return StoreError(error.message, hint=error.hint or (fault.hint or "").partition(", then ")[0])
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

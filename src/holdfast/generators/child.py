@@ -181,7 +181,11 @@ def main() -> None:
     os.close(nothing)
     _adopt_orphans()
     calls: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(incoming, calls), daemon=True).start()
+    try:
+        threading.Thread(target=_listen, args=(incoming, calls), daemon=True).start()
+    except RuntimeError as error:  # no step is to blame
+        _answer(outgoing, {"state": "refused", "message": str(error), "again": False})
+        return
     seen: dict[str, Stat] = {}
     while True:
         call = calls.get()

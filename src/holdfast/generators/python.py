@@ -13,7 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from holdfast.edits import tree
-from holdfast.errors import AttemptError, EditError, GuardBroken, ProcessError
+from holdfast.errors import (
+    AttemptError,
+    EditError,
+    GuardBroken,
+    ProcessError,
+    StoreError,
+    outside_fault,
+)
 from holdfast.generators import child
 from holdfast.generators.contract import collect, fragments, handoff, lay_out
 from holdfast.generators.identity import python_identity, target_of
@@ -29,7 +36,7 @@ from holdfast.process.room import (
     put_given,
     tail,
 )
-from holdfast.process.run import Child, Sandbox, probe, probe_whole, without_gone
+from holdfast.process.run import Child, Sandbox, out_of_room, probe, probe_whole, without_gone
 from holdfast.process.terms import Terms
 from holdfast.process.tree import MARK
 
@@ -270,9 +277,18 @@ async def _asked_afresh(
     while True:
         process = _start(call, wanted)
         said = await _exchange(process, request, idle)
+        if (fault := _without_room(process, said)) is not None:
+            raise fault
         wanted = None if process.was_begun or wanted is None else without_gone(wanted)
         if wanted is None:
             return said
+
+
+def _without_room(process: Child, said: Mapping[str, Json]) -> StoreError | None:
+    """What a machine refused to a process before it began with a call; None if it was not that."""
+    if said["state"] == "refused":
+        return outside_fault(RuntimeError(said.get("message")))
+    return None if process.was_begun else out_of_room(str(said.get("words", "")))
 
 
 async def _exchange(process: Child, request: bytes, idle: list[Child]) -> Mapping[str, Json]:

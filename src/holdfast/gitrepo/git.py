@@ -141,7 +141,10 @@ def remove_worktree(root: str, place: str) -> None:
         entries = os.path.join(common_of(root), "worktrees")
         remove_folder(os.path.join(entries, os.path.basename(place)))
     except OSError as error:
-        raise ProcessError(f"git does not forget the worktree '{place}': {error}") from error
+        fault = outside_fault(error)
+        raise fault or ProcessError(
+            f"git does not forget the worktree '{place}': {error}"
+        ) from error
     with suppress(OSError):  # others are in it
         os.rmdir(entries)
 

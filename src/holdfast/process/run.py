@@ -22,7 +22,7 @@ from holdfast.process.launch import Confine, Started, check, start
 from holdfast.process.limits import Limits, is_spent
 from holdfast.process.lookup import Program, Refusal, find
 from holdfast.process.output import Ends, Reader, Start, Whole
-from holdfast.process.sandbox import Confinement, probe, probe_whole, scratch_file
+from holdfast.process.sandbox import Confinement, out_of_room, probe, probe_whole, scratch_file
 from holdfast.process.slots import Slots, Tenant
 from holdfast.process.tree import sweep, sweep_slots
 
@@ -35,6 +35,7 @@ __all__ = [
     "Rule",
     "Sandbox",
     "Slots",
+    "out_of_room",
     "probe",
     "probe_whole",
     "run",
@@ -403,7 +404,8 @@ def _never_executed(started: Started | Tenant, code: int, stderr: bytes) -> Refu
             return None
         if not stderr.startswith(b"bwrap: execvp "):
             said = stderr.decode(errors="replace").strip()
-            raise NotBegunError(f"bubblewrap could not start the command: {said}")
+            fault = out_of_room(said)
+            raise fault or NotBegunError(f"bubblewrap could not start the command: {said}")
         return "not_found" if stderr.endswith(b"No such file or directory\n") else "not_executable"
     told = started.wrapper == "setpriv" or started.restrained
     if told and code in _NOT_EXECUTED and stderr.startswith(b"setpriv: "):

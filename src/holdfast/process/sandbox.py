@@ -7,6 +7,7 @@ comes with a `Sandbox` gets that and no more of the machine than is named there.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import os
@@ -17,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 
-from holdfast.errors import outside_fault
+from holdfast.errors import StoreError, outside_fault
 from holdfast.model.fixed import frozen
 from holdfast.process.confine import Place, Sandbox, is_empty, places, sockets, without_gone
 from holdfast.process.syscalls import call_filter
@@ -31,6 +32,8 @@ _MOST_WORDS = 9000
 _DEVICES = ("/dev/dri", "/dev/kfd", "/dev/nvidia")
 _OF_KERNEL = ("acpi", "fs", "mtrr", "pressure", "scsi", "sys", "sysrq-trigger")
 _KEYS = ("/proc/keys", "/proc/key-users")  # which keys there are; the calls to use them are refused
+# A machine that is short of these will have them again; what else bubblewrap meets is how the machine is.
+_NO_ROOM = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 # Folders that were made to mount on, and how many commands have each. Process-wide, as the folders are.
 _reserved: dict[str, int] = {}
 _FULL = ("--unshare-user", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
@@ -95,7 +98,7 @@ def probe() -> Confinement:
             raise fault from error
         return Confinement(pid_namespace=False, reason=f"bubblewrap does not run: {error}")
     if trial.returncode != 0 or status.code is None:
-        said = trial.stderr.decode(errors="replace").strip() or f"exit code {trial.returncode}"
+        said = _said_by(trial)
         return Confinement(pid_namespace=False, reason=f"bubblewrap does not work here: {said}")
     return Confinement(pid_namespace=True, program=program)
 
@@ -113,9 +116,26 @@ def probe_whole() -> Confinement:
             raise fault from error
         return Confinement(True, found.program, f"bubblewrap does not run: {error}")
     if trial.returncode != 0 or status.code is None:
-        said = trial.stderr.decode(errors="replace").strip() or f"exit code {trial.returncode}"
+        said = _said_by(trial)
         return Confinement(True, found.program, f"bubblewrap makes no sandbox here: {said}")
     return Confinement(True, found.program, sandbox=True)
+
+
+def out_of_room(said: str) -> StoreError | None:
+    """The error of a machine that has no room just now, if that is what bubblewrap said last."""
+    for number in _NO_ROOM:
+        words = os.strerror(number)
+        if said.rstrip().endswith(f": {words}"):
+            return outside_fault(OSError(number, words))
+    return None
+
+
+def _said_by(trial: subprocess.CompletedProcess[bytes]) -> str:
+    """Why a trial failed; StoreError if that says nothing about bubblewrap."""
+    said = trial.stderr.decode(errors="replace").strip()
+    if (fault := out_of_room(said)) is not None:
+        raise fault
+    return said or f"exit code {trial.returncode}"
 
 
 def _try_whole(program: str) -> tuple[subprocess.CompletedProcess[bytes], Status]:

@@ -230,7 +230,8 @@ class Tenant:
                 finally:
                     self._leave(kept)
                 if problem is not None:
-                    raise NotBegunError(f"bubblewrap could not start a slot: {problem}")
+                    fault = sandbox.out_of_room(problem)
+                    raise fault or NotBegunError(f"bubblewrap could not start a slot: {problem}")
 
     def close(self) -> None:
         """Give back every descriptor; kill what runs if `finish` was not reached."""
