@@ -222,3 +222,15 @@ def test_a_reader_that_leaves_and_a_closed_stderr_are_no_error(project: Project)
         check=False,
     )
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (2, b"", b"")
+
+
+@pytest.mark.req("D03")
+@pytest.mark.parametrize("command", [("amend", "a"), ("edit", "apply")])
+def test_a_file_that_the_disk_does_not_give_is_no_mistake_of_words(
+    project: Project, command: tuple[str, ...]
+) -> None:
+    project.plan({"a": {"shell": "echo 1"}})
+    project.ok("run")
+    answer = project.call(*command, "/proc/self/mem")  # its first bytes are never there
+    assert answer.code == 74, answer
+    assert "cannot read '/proc/self/mem': input/output error" in answer.err.lower()

@@ -285,7 +285,7 @@ def test_a_run_that_was_taken_up_leaves_no_note(root: str) -> None:
             if not dying.crashed:
                 break
             state = read_state(bed.store, bed.store.runs(LINE)[-1].run)
-            if state.status != "running":
+            if state is None or state.status != "running":
                 continue
             taken_up += 1
             assert resume(bed, state.run, scripted({})).counts["reused"] == 3
