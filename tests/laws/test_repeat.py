@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -538,30 +539,89 @@ def test_what_happens_elsewhere_does_not_matter(root: str) -> None:
         assert shop.run()[1] is True
 
 
+Turn = Callable[[], object]
+
+
+def _lead(link: Path, there: str) -> None:
+    link.unlink(missing_ok=True)
+    link.symlink_to(there)
+
+
+def _move(*moves: tuple[Path, Path]) -> None:
+    for here, there in moves:
+        if there.is_symlink():
+            there.unlink()
+        here.rename(there)
+
+
+def _link(top: Path) -> Turn:
+    way = top / "way"
+    _lead(way, "one")
+    return partial(_move, (top / "two", way))
+
+
+def _directory(top: Path) -> Turn:
+    one, way = top / "one", top / "way"
+    one.rename(way)
+    return partial(_move, (way, one), (top / "two", way))
+
+
+def _link_over_link(top: Path) -> Turn:
+    """The link that is turned is neither the first one nor the end."""
+    (top / "far").mkdir()
+    _lead(top / "far" / "turned", "../one")
+    _lead(top / "way", "far/turned")
+    return partial(_lead, top / "far" / "turned", "../two")
+
+
+def _to_nothing(top: Path) -> Turn:
+    """Behind the way there is nothing any more, not even the directory."""
+    (top / "two" / "b" / "x.txt").unlink()
+    (top / "two" / "b").rmdir()
+    _lead(top / "way", "one")
+    return partial(_lead, top / "way", "two")
+
+
+def _end_removed(top: Path) -> Turn:
+    """The file is a link; what it leads to goes, the link stays."""
+    (top / "way" / "b").mkdir(parents=True)
+    _lead(top / "way" / "b" / "x.txt", "../../one/b/x.txt")
+    return (top / "one" / "b" / "x.txt").unlink
+
+
+WAYS: dict[str, Callable[[Path], Turn]] = {
+    "link": _link,
+    "directory": _directory,
+    "link over link": _link_over_link,
+    "to nothing": _to_nothing,
+    "end removed": _end_removed,
+}
+
+
 @pytest.mark.req("R54")
-@pytest.mark.parametrize("what", ["nothing", "link", "directory"])
-def test_a_way_that_is_turned_while_a_run_looks_leaves_no_note(root: str, what: str) -> None:
+@pytest.mark.parametrize("turns", [False, True], ids=["stays", "turns"])
+@pytest.mark.parametrize("what", WAYS)
+def test_a_way_that_is_turned_while_a_run_looks_leaves_no_note(
+    root: str, what: str, *, turns: bool
+) -> None:
     """The file at its end is as old as the one that was looked at."""
     with tempfile.TemporaryDirectory(dir=root) as place, tempfile.TemporaryDirectory() as home:
         top = Path(place)
         for name in ("one", "two"):
-            (top / "all" / name).mkdir(parents=True)
-            (top / "all" / name / "x.txt").write_text(name)
-        way = top / "all" / "way"
-        way.symlink_to("one") if what != "directory" else (top / "all" / "one").rename(way)
+            (top / "all" / name / "b").mkdir(parents=True)
+            (top / "all" / name / "b" / "x.txt").write_text(name)
+        turn = WAYS[what](top / "all")
         written = time.time_ns()
         while time.time_ns() < written + 2 * SETTLED_NS:
             os.sched_yield()
         now = time.time_ns() // 1_000_000
 
-        def turn(events: list[Recorded]) -> None:
-            is_looked_at = any(isinstance(recorded.event, StepsReused) for recorded in events)
-            if is_looked_at and what != "nothing":
-                way.unlink() if what == "link" else way.rename(top / "all" / "one")
-                (top / "all" / "two").rename(way)
+        def on_events(events: list[Recorded]) -> None:
+            if turns and any(isinstance(recorded.event, StepsReused) for recorded in events):
+                turn()
 
         bed = Bed(MemoryStore(), place)
-        cat = Plan(LINE, {StepId("a"): Step(StepId("a"), run=("cat", "all/way/x.txt"))})
+        cat = Plan(LINE, {StepId("a"): Step(StepId("a"), run=("cat", "all/way/b/x.txt"))})
 
         def world(**more: Any) -> World:
             executor = ScriptedExecutor(
@@ -570,11 +630,10 @@ def test_a_way_that_is_turned_while_a_run_looks_leaves_no_note(root: str, what: 
             return replace(bed.world(executor), home=home, clock=lambda: now, **more)
 
         assert drive(lambda: start_run(world(), cat, LINE, PLAIN)).counts["done"] == 1
-        state = drive(lambda: start_run(world(on_events=turn), cat, LINE, PLAIN))
+        state = drive(lambda: start_run(world(on_events=on_events), cat, LINE, PLAIN))
         assert state.counts["reused"] == 1
-        assert (way / "x.txt").read_text() == ("one" if what == "nothing" else "two")
         found = repeat_run(world(), cat, LINE, PLAIN, dict)
-        assert (found is not None) == (what == "nothing")
+        assert (found is not None) == (not turns)
 
 
 @pytest.mark.req("R54")

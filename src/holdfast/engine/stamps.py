@@ -14,53 +14,92 @@ from stat import S_IFMT, S_ISLNK
 from holdfast.model.digest import Digest, digest_bytes
 
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+_MOST_LINKS = 40  # that lead to one file, as in the kernel
 
 
 def stamps_of(root: str, paths: Iterable[str], before: int | None = None) -> Digest | None:
     """Digest of the stamps at these paths, and of the ways there; None if any is not older than `before`."""
-    marks: list[str] = []
-    settled: set[str] = set()  # directories that are old enough to say that something is not there
-    ways = {""}  # directories and links on the way that are marked
+    walk = _Walk(root)
     for path in paths:
-        full = f"{root}/{path}"
-        try:
-            if not _mark_way(root, os.path.dirname(path), before, ways, marks):
-                return None
-            found = os.lstat(full)
-            marks.append(mark_of(found))
-            if before is not None and not is_older(found, before):
+        walk.look_at(path)
+    if before is not None and walk.youngest >= before:
+        return None
+    return digest_bytes("\n".join(walk.marks).encode())
+
+
+class _Walk:
+    """Goes to each path link by link, as the kernel does, and marks what it comes by.
+
+    What was put anywhere on the way counts, however old that is which lies beyond; and if nothing is
+    there, the directory that would hold it. What else is in a directory may change: its times are not
+    marked, they only say that nothing was put there lately.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.marks: list[str] = []
+        self.youngest = 0  # when the last thing happened to any of it, in ns
+        self._ways: dict[str, str | None] = {"": root}  # the directories that paths lead to
+        self._lacking: set[str] = set()  # directories in which something was not found
+
+    def look_at(self, path: str) -> None:
+        above, name = os.path.split(path)
+        place = self._way(above)
+        end = None if place is None else self._follow(place, name)
+        if end is None:
+            self.marks.append("-")
+
+    def _way(self, path: str) -> str | None:
+        """The directory that a path leads to; None if there is none."""
+        new = []
+        while path not in self._ways:
+            new.append(path)
+            path = os.path.dirname(path)
+        place = self._ways[path]
+        for path in reversed(new):
+            if place is not None:
+                place = self._follow(place, os.path.basename(path), is_way=True)
+            self._ways[path] = place
+        return place
+
+    def _follow(self, place: str, name: str, *, is_way: bool = False) -> str | None:
+        """Where a name leads; None if nothing is there."""
+        rest, links = [name], 0
+        while rest:
+            full = f"{place}/{rest.pop()}"
+            found = self._found(place, full)
+            if found is None:
                 return None
             if S_ISLNK(found.st_mode):
-                found = os.stat(full)
-                marks.append(f"{mark_of(found)} {os.path.realpath(full)!a}")
-                if before is not None and not is_older(found, before):
-                    return None
+                links += 1
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), full)
+                target = os.readlink(full)
+                self.marks.append(f"{mark_of(found)} {target!a}")
+                rest += reversed([part for part in target.split("/") if part])
+                place = "" if target.startswith("/") else place
+                continue
+            place = full
+            if rest or is_way:
+                self.marks.append(f"{S_IFMT(found.st_mode)} {found.st_ino} {found.st_dev}")
+            else:
+                self.marks.append(mark_of(found))
+        return place
+
+    def _found(self, place: str, full: str) -> os.stat_result | None:
+        try:
+            found = os.lstat(full)
         except OSError as error:
             if error.errno not in _NOT_THERE:
                 raise
-            marks.append("-")
-            can_be = error.errno != errno.ENAMETOOLONG
-            if can_be and before is not None and not _was_absent(full, before, settled):
-                return None
-    return digest_bytes("\n".join(marks).encode())
+            if error.errno != errno.ENAMETOOLONG and place not in self._lacking:
+                self._lacking.add(place)
+                self._see(os.stat(place or "/"))
+            return None
+        self._see(found)
+        return found
 
-
-def _mark_way(root: str, place: str, before: int | None, known: set[str], marks: list[str]) -> bool:
-    """Mark what is on the way to a path; False if something was put there lately: what is beyond may be old.
-
-    What else is in a directory may change, so its times do not count.
-    """
-    while place not in known:
-        full = f"{root}/{place}"
-        here, beyond = os.lstat(full), os.stat(full)
-        if before is not None and not (is_older(here, before) and is_older(beyond, before)):
-            return False
-        marks.append(f"{S_IFMT(here.st_mode)} {here.st_ino} {here.st_dev}")
-        if S_ISLNK(here.st_mode):
-            marks.append(f"{beyond.st_ino} {beyond.st_dev} {os.path.realpath(full)!a}")
-        known.add(place)
-        place = os.path.dirname(place)
-    return True
+    def _see(self, found: os.stat_result) -> None:
+        self.youngest = max(self.youngest, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def is_older(found: os.stat_result, before: int) -> bool:
@@ -74,18 +113,3 @@ def mark_of(found: os.stat_result) -> str:
         f"{found.st_mode} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
         f" {found.st_ino} {found.st_dev}"
     )
-
-
-def _was_absent(path: str, before: int, settled: set[str]) -> bool:
-    """Whether nothing was there for a while: the directory that would hold it has not changed."""
-    place = os.path.dirname(path)
-    while place not in settled:
-        try:
-            found = os.stat(place)
-        except (FileNotFoundError, NotADirectoryError):
-            place = os.path.dirname(place)
-            continue
-        if not is_older(found, before):
-            return False
-        settled.add(place)
-    return True
