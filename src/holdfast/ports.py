@@ -272,8 +272,8 @@ class Store(Facts, Protocol):
     def blobs(self) -> Iterator[Digest]:
         """The digests of everything stored."""
 
-    def apart(self) -> Iterator[Digest]:
-        """Of everything stored what lies by itself, as large contents do: it may go alone."""
+    def apart(self, digests: Iterable[Digest]) -> set[Digest]:
+        """Of these contents those that could go without a trace, as large ones do that are files."""
 
     def stored(self) -> Iterator[Stored]:
         """Everything stored with its size and age."""

@@ -710,3 +710,15 @@ def test_files_that_are_too_young_are_not_trusted(root: str) -> None:
     with tempfile.TemporaryDirectory(dir=root) as place:
         shop = Shop(place, time.time_ns() // 1_000_000)
         assert [shop.run()[1] for _ in range(3)] == [False, False, False]
+
+
+@pytest.mark.req("R54")
+def test_what_a_shared_store_lost_meanwhile_is_missed(root: str) -> None:
+    """Small contents too: another machine may have found one damaged and removed it."""
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        shop = Shop(place, time.time_ns() // 1_000_000 + TOMORROW)
+        assert [shop.run()[1] for _ in range(3)] == [False, False, True]
+        state, _ = shop.run()
+        lost = next(here.digest for here in state.steps.values() if here.digest is not None)
+        shop.bed.store.forget([lost], 1 << 60)
+        assert shop.run()[1] is False

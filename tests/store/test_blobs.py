@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import IntegrityError, StoreError
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.store.blobs import Write
+from holdfast.store.blobs import BlobFiles, Write
 from holdfast.store.sqlite import SqliteStore
 
 PIECES = [bytes([number]) * 9000 for number in range(8)]
@@ -144,6 +144,16 @@ def test_a_changed_file_is_refused_moved_away_and_repaired(tmp_path: Path) -> No
         assert not store.has(DIGEST)
         assert store.put(WHOLE) == DIGEST
         assert store.get(DIGEST) == WHOLE
+
+
+@pytest.mark.req("D07")
+def test_a_content_that_is_moved_away_again_changes_the_quarantine(tmp_path: Path) -> None:
+    files, folder = BlobFiles(str(tmp_path / "blobs"), print), tmp_path / "blobs" / "quarantine"
+    files.quarantine(DIGEST, b"once")
+    os.utime(folder, (0, 0))
+    files.quarantine(DIGEST, b"again")
+    assert (folder / DIGEST).read_bytes() == b"again"
+    assert folder.stat().st_mtime > 0
 
 
 @pytest.mark.parametrize("left", [b"", WHOLE[:20_000]])

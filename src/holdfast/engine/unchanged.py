@@ -11,8 +11,8 @@ all of that is equal, a run now would decide the same, step by step. What is com
   changes the stamps of its directory;
 - by place: the line's journal must end where it ended. Whatever a person, another run or a clean-up
   did to the line stands there;
-- by presence: contents that lie by themselves, as large ones do, must still be there, and nothing may
-  have been put into quarantine since.
+- by presence: contents that this run stands on and that could go without a trace must still be there,
+  and nothing may have been put into quarantine since.
 
 Stamps are only trusted if they were old when the run began to look: a file that was touched in the
 last moments before could change once more without its stamps telling. Then there is no note, and the
@@ -57,10 +57,10 @@ from holdfast.process.room import shell_words
 Tools = Mapping[tuple[str, ...], str | None]  # the digest of what each tool said of its version
 
 _FOLDER = "unchanged"
-_FORM = 6
+_FORM = 7
 _QUARANTINE = os.path.join("blobs", "quarantine")
-_MANY = 1_000  # contents; of more it is worth to know which this run stands on
 _DIGEST = Pattern("[0-9a-f]{64}")
+_PATH = Pattern("[^/\\x00][^\\x00]*")  # in the project
 _STANDS = frozenset({"unchanged", "amended", "accepted_by_person"})
 
 
@@ -99,7 +99,7 @@ class Note(NamedTuple):
     fresh: tuple[int, int] | None  # in ms since 1970, when results are neither too old nor to come
     paths: tuple[str, ...]
     stamps: Digest
-    apart: tuple[Digest, ...]  # contents that could go alone
+    apart: tuple[Digest, ...]  # contents that could go without a trace
     lost: str  # what went into quarantine, by the stamps of that
 
 
@@ -123,12 +123,13 @@ def leave_note(
         paths = tuple(sorted({*_looked_at(world, state.plan), *_changed(world, state)}))
         before = state.since * 1_000_000 - SETTLED_NS
         stamps, lost = stamps_of(world.root, paths, before), _lost(world, before)
-        if stamps is not None and lost is not None:
+        apart = _apart(world, state)
+        if stamps is not None and lost is not None and not world.store.absent(apart):
             question = Question(begun, state.line, state.options, tools)
             asked, fresh = question.digest(world), _fresh(world, state)
             ran = end_of(world, f"run:{state.run}")
-            apart = tuple(sorted(_apart(world, state)))
-            note = Note(state.run, ran, opened, asked, fresh, paths, stamps, apart, lost)
+            contents = tuple(sorted(apart))
+            note = Note(state.run, ran, opened, asked, fresh, paths, stamps, contents, lost)
             _write(world, state.project, state.line, note)
 
 
@@ -141,16 +142,12 @@ def _changed(world: World, state: State) -> Iterator[str]:
 
 
 def _apart(world: World, state: State) -> set[Digest]:
-    """The contents that lie by themselves; if there are many, those that this run stands on."""
-    store = world.store
-    found = {*store.apart()}
-    if len(found) > _MANY:
-        needed = {digest for here in state.steps.values() if (digest := here.digest) is not None}
-        for here in state.steps.values():
-            if here.form == "tree" and here.digest is not None:
-                needed.update(files_of(store, here.digest))
-        found &= needed
-    return found - store.absent(found)
+    """The contents that this run stands on and that could go without a trace."""
+    needed = {digest for here in state.steps.values() if (digest := here.digest) is not None}
+    for here in state.steps.values():
+        if here.form == "tree" and here.digest is not None:
+            needed.update(files_of(world.store, here.digest))
+    return world.store.apart(needed)
 
 
 def _lost(world: World, before: int | None = None) -> str | None:
@@ -448,7 +445,7 @@ def read_note(world: World, project: str, line: str) -> Note | None:
         if fresh is not None:
             begins, ends = fresh
             fresh = int(begins), int(ends)
-        if not all(isinstance(path, str) and "\0" not in path for path in paths):
+        if not all(isinstance(path, str) and _PATH.fullmatch(path) for path in paths):
             return None
         if not all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in apart):
             return None

@@ -255,7 +255,8 @@ class BlobFiles:
             if content is None:
                 os.rename(self._path(digest), os.path.join(folder, digest))
             else:
-                with open(os.path.join(folder, digest), "wb") as file:
+                self.forget_damaged(digest)  # a new file tells by its directory that it came
+                with open(os.path.join(folder, digest), "xb") as file:
                     file.write(content)
 
     # inside

@@ -177,27 +177,28 @@ class Contents:
 
     def absent(self, digests: Iterable[Digest]) -> set[Digest]:
         """Which of these contents are not there, judged by their sizes."""
-        asked, large = iter(digests), dict[Digest, None]()
+        large = self.without_row(digests)
+        if len(large) > _AT_ONCE:
+            there = {name for name, size, _ in self._files.stored() if size > SMALL}
+            return large - there
+        return {digest for digest in large if not self._files.has(digest)}
+
+    def without_row(self, digests: Iterable[Digest]) -> set[Digest]:
+        """Which of these contents are no rows: files, or not there."""
+        asked, found = iter(digests), set[Digest]()
         while some := list(islice(asked, _AT_ONCE)):  # a line may have a million
             named = {raw(digest): digest for digest in some}
             marks = ", ".join("?" * len(named))
             query = f"SELECT digest FROM blob WHERE digest IN ({marks})"
             for (digest,) in cast("list[tuple[bytes]]", self._database.rows(query, tuple(named))):
                 named.pop(digest, None)
-            large.update(dict.fromkeys(named.values()))
-        if len(large) > _AT_ONCE:
-            there = {name for name, size, _ in self._files.stored() if size > SMALL}
-            return {digest for digest in large if digest not in there}
-        return {digest for digest in large if not self._files.has(digest)}
+            found.update(named.values())
+        return found
 
     def _small_size(self, digest: Digest) -> int:
         query = "SELECT length(content) FROM blob WHERE digest = ?"
         found = self._database.rows(query, (raw(digest),))
         return cast("int", found[0][0]) if found else -1
-
-    def apart(self) -> Iterator[Digest]:
-        """The digests of those that are files."""
-        return self._files.digests()
 
     def digests(self) -> Iterator[Digest]:
         """The digests of everything stored."""

@@ -32,7 +32,6 @@ from holdfast.ports import (
     Stored,
     event_of,
 )
-from holdfast.store.blobs import SMALL
 from holdfast.store.codec import encode, first_hash, next_hash
 from holdfast.store.refusals import (
     RUN,
@@ -368,8 +367,8 @@ class MemoryStore:
     def blobs(self) -> Iterator[Digest]:
         yield from list(self._blobs)
 
-    def apart(self) -> Iterator[Digest]:
-        yield from (digest for digest, content in list(self._blobs.items()) if len(content) > SMALL)
+    def apart(self, digests: Iterable[Digest]) -> set[Digest]:
+        return {*digests}
 
     def stored(self) -> Iterator[Stored]:
         for digest, content in list(self._blobs.items()):

@@ -463,8 +463,8 @@ class RelationalStore:
     def blobs(self) -> Iterator[Digest]:
         return self._contents.digests()
 
-    def apart(self) -> Iterator[Digest]:
-        return self._contents.apart()
+    def apart(self, digests: Iterable[Digest]) -> set[Digest]:
+        return {*digests}  # others may remove what they find damaged
 
     def stored(self) -> Iterator[Stored]:
         return self._contents.stored()

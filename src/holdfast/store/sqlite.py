@@ -12,12 +12,13 @@ The tables and what is done with them: see `relational`. A batch costs one fsync
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Self
 
 import apsw
 
 from holdfast.errors import HoldfastError, StoreError, UsageError
+from holdfast.model.digest import Digest
 from holdfast.store.blobs import BlobFiles, Write, make_tree, sync_directory, write_once
 from holdfast.store.database import (
     BUSY_MS,
@@ -76,6 +77,9 @@ class SqliteStore(RelationalStore):
         if not readonly:
             store._contents.drop_marked()
         return store
+
+    def apart(self, digests: Iterable[Digest]) -> set[Digest]:
+        return self._contents.without_row(digests)  # a row leaves a trace
 
 
 def _opened(

@@ -379,8 +379,9 @@ class PassingStore:
     def blobs(self) -> Iterator[Digest]:
         return self._pass("blobs", self._store.blobs)
 
-    def apart(self) -> Iterator[Digest]:
-        return self._pass("apart", self._store.apart)
+    def apart(self, digests: Iterable[Digest]) -> set[Digest]:
+        asked = list(digests)
+        return self._pass("apart", lambda: self._store.apart(asked))
 
     def claims(self) -> Sequence[tuple[ClaimKey, str, int]]:
         return self._pass("claims", self._store.claims)
