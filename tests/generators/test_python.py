@@ -279,6 +279,29 @@ def test_the_project_goes_after_the_standard_library(project: Project) -> None:
     assert called(project, source).content == b'[10, "inner"]'
 
 
+FORGER = """
+import json, os, struct, sys
+def f(states=()):
+    frame = sys._getframe()
+    while "outgoing" not in frame.f_locals:
+        frame = frame.f_back
+    for state in states:
+        said = {"state": state, "message": "can't start new thread", "again": True}
+        content = json.dumps(said).encode()
+        os.write(frame.f_locals["outgoing"], struct.pack(">I", len(content)) + content)
+    return "here"
+"""
+
+
+@pytest.mark.req("D03")
+@pytest.mark.parametrize("state", ["refused", "stale", "begun", "other", ["refused"]])
+def test_what_a_function_says_in_our_name_is_its_own_lost_attempt(
+    project: Project, state: object
+) -> None:
+    error = failed(project, FORGER, values={"states": [state]})
+    assert (error.reason, error.log) == ("lost", b"")
+
+
 class Session:
     """Several attempts with one generator in one event loop."""
 
@@ -417,6 +440,22 @@ def test_a_cancelled_attempt_leaves_no_process(project: Project, session: Sessio
         return sweep(project.mark)
 
     assert wait(work()) == 0
+
+
+@pytest.mark.parametrize("state", ["refused", "done", "failed", "stale"])
+def test_what_a_function_leaves_to_be_read_later_costs_others_nothing(
+    project: Project, session: Session, state: str
+) -> None:
+    aged(project.write("mod.py", FORGER))
+
+    async def work() -> str:
+        with pytest.raises(AttemptError):
+            await session.generator.generate(session.job(values={"states": ["failed", state]}))
+        answer = await session.content()
+        await session.generator.close()
+        return answer
+
+    assert wait(work()) == "here"
 
 
 def test_a_process_that_died_while_idle_costs_nothing(project: Project, session: Session) -> None:

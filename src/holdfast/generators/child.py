@@ -6,14 +6,16 @@ what the function prints goes to the log file that the call names, what it reads
 
     call    target, root, folder, env, values {name: value}, files {name: need},
             needs [[name, form, path]], subject [form, path] or null, as_json, log, result
-    answer  state: begun | stale, again
+    answer  state: begun | stale | refused, again, message
             state: done | failed, again, message; only after `begun`
 
 `subject` is given to the first parameter, whatever its name, and others get the values and needs that
 are named like them. `result` is the path to which the
 result is written. `stale` says that a source file changed since this process loaded it; as long as
-`begun` was not said, nothing was called. `again` is false if this process should not be used again:
-something of the call still runs in it, or it is not sure which source it loaded.
+`begun` was not said, nothing was called. `refused` says that the machine had no room for the thread that
+reads calls; it is the first frame of a process or none, for what comes later a function may have written.
+`again` is false if this process should not be used again: something of the call still runs in it, or it
+is not sure which source it loaded.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
@@ -40,6 +40,7 @@ from holdfast.process.run import Child, Sandbox, out_of_room, probe, probe_whole
 from holdfast.process.terms import Terms
 from holdfast.process.tree import MARK
 
+_FIRST = frozenset({"begun", "stale", "refused"})  # said before a function can say anything
 _ANSWERED = frozenset({"done", "failed"})
 _CALLED = _ANSWERED | {"begun"}
 _GONE: Mapping[str, Json] = {"state": "gone"}
@@ -285,7 +286,7 @@ async def _asked_afresh(
 
 
 def _without_room(process: Child, said: Mapping[str, Json]) -> StoreError | None:
-    """What a machine refused to a process before it began with a call; None if it was not that."""
+    """What a machine refused to a fresh process before it began with a call; None if it was not that."""
     if said["state"] == "refused":
         return outside_fault(RuntimeError(said.get("message")))
     return None if process.was_begun else out_of_room(str(said.get("words", "")))
@@ -299,26 +300,27 @@ async def _exchange(process: Child, request: bytes, idle: list[Child]) -> Mappin
     said = _GONE
     try:
         await process.send(request)
-        said = _frame(await process.receive())
+        said = _frame(await process.receive(), _FIRST)
         if said["state"] == "begun":
-            said = _frame(await process.receive())
+            said = _frame(await process.receive(), _ANSWERED)
     except ProcessError as error:
         return {**said, "words": f"\n{error.hint}" if error.hint else ""}
     finally:
-        if said.get("again"):
+        if said["state"] in _ANSWERED and said.get("again"):
             idle.append(process)
         else:
             await process.kill()
     return said
 
 
-def _frame(content: bytes) -> Mapping[str, Json]:
-    """What a process says; ProcessError if that is nothing of ours: the function may have written it."""
+def _frame(content: bytes, states: Collection[str]) -> Mapping[str, Json]:
+    """What a process says; ProcessError if it is none of these: the function may have written it."""
     try:
         said = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ProcessError(f"a Python process said what nobody understands: {error}") from error
-    if not isinstance(said, dict) or not isinstance(said.get("state"), str):
+    state = said.get("state") if isinstance(said, dict) else None
+    if not isinstance(state, str) or state not in states:
         raise ProcessError("a Python process said what nobody understands")
     return cast("Mapping[str, Json]", said)
 
