@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import AttemptError
+from holdfast.errors import AttemptError, StoreError
 from holdfast.generators.python import Pool, PythonGenerator
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Candidate, Feedback, File, Given, Job
@@ -24,6 +24,7 @@ from tests.generators.builders import (
     refused,
     wait,
 )
+from tests.scarce import no_room_for_threads
 
 
 def step(target: str, **fields: object) -> Step:
@@ -300,6 +301,18 @@ def test_what_a_function_says_in_our_name_is_its_own_lost_attempt(
 ) -> None:
     error = failed(project, FORGER, values={"states": [state]})
     assert (error.reason, error.log) == ("lost", b"")
+
+
+@pytest.mark.req("D03")
+@pytest.mark.parametrize("size", [1, 2**20])
+def test_a_process_that_is_refused_its_thread_says_so_whatever_it_is_sent(
+    project: Project, size: int
+) -> None:
+    project.write("mod.py", "def f(text): return 'here'")
+    job = project.job(step("mod:f", values={"text": "x" * size}))
+    with no_room_for_threads(), pytest.raises(StoreError, match="no room for another thread"):
+        made(python(), job)
+    assert sweep(job.mark) == 0
 
 
 class Session:

@@ -187,6 +187,8 @@ def main() -> None:
         threading.Thread(target=_listen, args=(incoming, calls), daemon=True).start()
     except RuntimeError as error:  # no step is to blame
         _answer(outgoing, {"state": "refused", "message": str(error), "again": False})
+        while os.read(incoming, 2**16):
+            pass  # a large call is on its way: a broken pipe would hide the answer
         return
     seen: dict[str, Stat] = {}
     while True:
