@@ -7,12 +7,13 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def no_more_descriptors() -> Iterator[None]:
-    """The system refuses to open anything."""
+def no_more_descriptors(but: int = 0) -> Iterator[None]:
+    """The system refuses to open anything, but for so many at once."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = os.open(os.devnull, os.O_RDONLY)
-    os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    free = [os.open(os.devnull, os.O_RDONLY) for _ in range(but + 1)]
+    for descriptor in free:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(free), hard))
     try:
         yield
     finally:

@@ -24,6 +24,22 @@ def test_a_machine_without_descriptors_is_not_the_repositorys_fault(tmp_path: Pa
         head(found)
 
 
+@pytest.mark.req("D03")
+@pytest.mark.parametrize("but", [0, 1], ids=["for the lock", "for what git keeps"])
+def test_a_machine_without_descriptors_leaves_a_worktree_to_be_found_again(
+    tmp_path: Path, but: int
+) -> None:
+    root, home = repository(tmp_path / "repo", FILES), str(tmp_path / "home")
+    before = inside(root)
+    copy = make_worktree(str(root), home, "r-1")
+    with no_more_descriptors(but):
+        drop_worktree(str(root), home, copy.top)  # after an attempt, whose result must not be lost
+    assert inside(root) != before
+    drop_worktrees(str(root), home, "r-1")
+    assert inside(root) == before
+    assert not (tmp_path / "home/worktrees/r-1").exists()
+
+
 def test_a_worktree_has_the_files_of_the_commit_and_leaves_no_trace(tmp_path: Path) -> None:
     root, home = repository(tmp_path / "repo", FILES), str(tmp_path / "home")
     (root / "run.sh").write_text("echo\n")

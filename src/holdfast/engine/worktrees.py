@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 from holdfast.engine.copies import Copy, is_private
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError, EditError, ProcessError, UsageError
+from holdfast.errors import AttemptError, EditError, ProcessError, StoreError, UsageError
 from holdfast.gitrepo.git import (
     LINK,
     PROGRAM,
@@ -102,14 +102,14 @@ def _fill(copy: Copy, repository: Repository, commit: str) -> None:
 
 
 def drop_worktree(root: str, home: str, top: str) -> None:
-    """Remove a worktree, whatever is left of it, and let git forget it."""
+    """Remove a worktree, whatever is left of it, and let git forget it, as far as that is possible.
+
+    No git, no repository any more, or a machine that refuses: what is left is found again by its folder.
+    """
     discard_folder(top)
-    with _alone(home):
-        try:
-            remove_worktree(root, top)
-        except ProcessError:
-            return  # no git, or no repository any more: what is left is found again by its folder
-        folder = os.path.dirname(top)
+    folder = os.path.dirname(top)
+    with suppress(ProcessError, StoreError, OSError), _alone(home):
+        remove_worktree(root, top)
         discard_folder(folder)
         _remove_empty(os.path.dirname(folder))
 
