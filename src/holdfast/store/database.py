@@ -58,6 +58,7 @@ _LONGEST_NAP = 0.1
 _SHORTLY = 1.0  # seconds in which others take turns
 _IMPATIENT = 0.005  # seconds for whoever has something else to do
 _IN_A_ROW = 16  # commits of one process while others wait
+_LONGEST_TURN = 0.25  # seconds of them: a slow disk takes long for sixteen
 _LATELY = 1.0  # seconds for which others are taken to be there
 _WAL_LIMIT = 64 * 1024 * 1024
 _MOST_PAGES = _WAL_LIMIT // 4096 - 64  # the log has a frame of 24 bytes around each
@@ -559,32 +560,44 @@ class _Patience:
     """Waits while another process has the lock; longer and longer naps, so that waiting costs nothing.
 
     SQLite serves nobody in turn: who has just let go is the first to ask again, and others may never be
-    there in the moment between. So whoever had the lock some times in a row while others want it too stays
-    away for a nap.
+    there in the moment between. So whoever had the lock some times in a row, or for a while, stays away for
+    a nap if others wanted it too shortly before that turn.
     """
 
-    def __init__(self, most_ms: int, path: str, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        most_ms: int,
+        path: str,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
         self._most = most_ms / 1000
         self._path = path
         self._say = say
         self._since = 0.0
         self._told = False
         self._waited_at = -_LATELY
+        self._began = 0.0  # the turn: when this process waited last, or made way
         self._in_a_row = 0
         self.is_patient = True
 
     def give_way(self) -> None:
         """After a commit: stay away for a moment if others had no turn for long."""
         self._in_a_row += 1
-        if self._in_a_row < _IN_A_ROW:
+        now = self._clock()
+        if self._in_a_row < _IN_A_ROW and now - self._began < _LONGEST_TURN:
             return
-        self._in_a_row = 0
-        if time.monotonic() - self._waited_at < _LATELY:
-            time.sleep(_short_nap())
+        if self._began - self._waited_at < _LATELY:
+            self._sleep(_short_nap())
+        self._began, self._in_a_row = now, 0
 
     def wait(self, tries: int) -> bool:
         """Whether to ask for the lock again; SQLite counts how often it did."""
-        self._waited_at, self._in_a_row = time.monotonic(), 0
+        self._waited_at = self._began = self._clock()
+        self._in_a_row = 0
         if tries == 0:
             self._since, self._told = self._waited_at, False
         waited = self._waited_at - self._since
@@ -596,7 +609,7 @@ class _Patience:
             say_aside(self._say, text)
         long = min(_LONGEST_NAP, 0.001 * 2 ** min(tries, 10))
         nap = _short_nap() if waited < _SHORTLY else long  # at first nobody is to be always late
-        time.sleep(max(0.0, min(nap, self._most - waited)))
+        self._sleep(max(0.0, min(nap, self._most - waited)))
         return True
 
 
