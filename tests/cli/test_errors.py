@@ -234,3 +234,5 @@ def test_a_file_that_the_disk_does_not_give_is_no_mistake_of_words(
     answer = project.call(*command, "/proc/self/mem")  # its first bytes are never there
     assert answer.code == 74, answer
     assert "cannot read '/proc/self/mem': input/output error" in answer.err.lower()
+    error = error_of(project, 74, *command, "/proc/self/mem", "--json")
+    assert (error["code"], error["hint"], error["next"]) == ("store", None, [])

@@ -66,7 +66,8 @@ def _refused_to_all(error: UsageError) -> StoreError | None:
     fault = None if error.__cause__ is None else outside_fault(error.__cause__)
     if fault is None:
         return None
-    return StoreError(error.message, hint=error.hint or (fault.hint or "").partition(", then ")[0])
+    hint = error.hint or (fault.hint or "").partition(", then ")[0]
+    return StoreError(error.message, hint=hint or None)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
