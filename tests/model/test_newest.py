@@ -10,7 +10,7 @@ from holdfast.errors import IntegrityError
 from holdfast.model.digest import digest_bytes
 from holdfast.model.newest import Newest
 from holdfast.model.plan import StepId
-from holdfast.store.rows import artifact_from, keep_newest
+from holdfast.store.rows import artifact_from, keep_newest, leaving_values
 from holdfast.store.tables import Row
 
 STEPS = [StepId(name) for name in ("build", "test", "ship")]
@@ -67,6 +67,14 @@ def test_rows_are_what_they_were(found: list[Row]) -> None:
         (one.digest, one.form) for one in wanted.values()
     }  # unpacked too
     assert len(newest) == len(wanted)
+
+
+def test_digests_of_other_lengths_are_not_shifted_into_each_other() -> None:
+    odd = row("build", c=b"c" * 31, d=b"d" * 33)  # of a damaged disk
+    newest = kept(row("test"), odd)
+    assert newest[STEPS[0]] == artifact_from(("shop", "main", *odd))
+    with pytest.raises(IntegrityError, match="is not a digest"):
+        leaving_values(newest[STEPS[0]], 1, 1, "superseded")
 
 
 @pytest.mark.parametrize(

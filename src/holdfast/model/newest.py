@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.model.artifact import Artifact, Form, Source, Status
 from holdfast.model.digest import Digest
 from holdfast.model.plan import RunId, StepId
 
-_NAMES = 4 * 32  # bytes of the four digests of a row: its refs and its content
+_LENGTHS = [32] * 4  # bytes of the four digests of a row: its refs and its content
+_NAMES = sum(_LENGTHS)
 _REST = struct.Struct("<Iqq")  # which words it has, when it was accepted, its number
 
 
@@ -61,14 +62,19 @@ class Newest(Mapping[StepId, Artifact]):
             )
 
     def pack(
-        self, step: object, names: bytes, raw: tuple[object, ...], at: object, number: object
+        self,
+        step: object,
+        names: Sequence[bytes],
+        raw: tuple[object, ...],
+        at: object,
+        number: object,
     ) -> bool:
         """Take a row as a store has it; False if its words are unknown, or anything of it is odd."""
         place = self._places.get(raw)
-        if place is None or len(names) != _NAMES or step.__class__ is not str:
+        if place is None or [*map(len, names)] != _LENGTHS or step.__class__ is not str:
             return False
         try:
-            self._rows[StepId(step)] = names + _REST.pack(place, at, number)
+            self._rows[StepId(step)] = b"".join((*names, _REST.pack(place, at, number)))
         except struct.error:
             return False
         return True

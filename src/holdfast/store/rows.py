@@ -119,7 +119,7 @@ def keep_newest(newest: Newest, project: str, line: str, row: Row) -> None:
     """Take a row of `NEWEST_OF_ALL`. Words that come for the first time, and odd rows, are looked at."""
     step, at, number, words = row[0], row[12], row[13], row[5:12]
     with suppress(TypeError):  # what should be bytes is none
-        if newest.pack(step, b"".join(cast("tuple[bytes, ...]", row[1:5])), words, at, number):
+        if newest.pack(step, cast("tuple[bytes, ...]", row[1:5]), words, at, number):
             return
     artifact = artifact_from((project, line, *row))
     newest.learn(words, artifact)
