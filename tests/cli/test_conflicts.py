@@ -182,6 +182,19 @@ def test_what_was_settled_stands_in_all_later_runs(
     assert (project.read("a"), project.ran()) == (a, []), "it is put in place again"
 
 
+def test_a_plan_tells_that_what_gave_way_is_written_over_again(project: Project) -> None:
+    at_once(project)
+    project.write("a", "merged\n")
+    for _ in range(2):  # the other step's version gives way, then that of a person
+        project.ok("resolve", "right", "--take", "right")
+        project.resume()
+    assert "Nothing to do" in project.ok("plan").out
+    project.write("a", "left\n")
+    assert "Writes 1 file from the store: a" in project.ok("plan").out
+    assert set(project.run().states.values()) == {"reused"}
+    assert project.read("a") == "right\n"
+
+
 @pytest.mark.req("C28")
 def test_who_lost_does_not_win_by_being_made_again(project: Project) -> None:
     at_once(project)

@@ -65,6 +65,55 @@ def test_a_plan_tells_which_files_are_put_back(project: Project) -> None:
     assert [project.read(name) for name in "abc"] == ["new\n", "mine\n", "new\n"]
 
 
+def test_a_plan_tells_which_files_are_removed_again(project: Project) -> None:
+    committed(project, a="a\n", x="x\n")
+    project.plan({"s": {"shell": "echo new > a; rm x", **WORKTREE}})
+    assert project.run().code == 0
+    project.write("x", "x\n")
+    said = project.call("plan", "--detailed-exitcode")
+    assert said.code == 10
+    assert "Runs nothing\nRemoves 1 file again: x" in said.out
+    assert "removes x again" in project.ok("plan", "-v").out
+    details = project.ok("plan", "--json").json["details"]["s"]
+    assert (details["removes"], details["writes"]) == (["x"], [])
+    assert project.run().states == {"s": "reused"}
+    assert not project.has("x")
+    assert "Nothing to do" in project.ok("plan").out
+
+
+def test_a_plan_tells_what_is_put_back_where_a_directory_was_a_file(project: Project) -> None:
+    committed(project, d__q="q\n", e="e\n")
+    project.plan({"s": {"shell": "rm -r d; echo d > d; echo new > e", **WORKTREE}})
+    assert project.run().code == 0
+    for path in ("d", "e"):
+        (project.root / path).unlink()
+    project.write("d/q", "q\n")
+    project.write("e/x", "e\n")
+    details = project.ok("plan", "--json").json["details"]["s"]
+    assert (details["removes"], details["writes"]) == (["d/q"], ["d"])
+    assert project.run().states == {"s": "reused"}
+    assert (project.read("d"), project.read("e/x")) == ("d\n", "e\n")
+
+
+def test_a_plan_tells_what_steps_in_a_row_leave_of_a_file(project: Project) -> None:
+    committed(project, a="a\n", x="x\n")
+    after = [{"step": "first", "type": "sequence"}]
+    project.plan(
+        {
+            "first": {"shell": project.sh("echo 1 > a; rm x"), **WORKTREE},
+            "then": {"shell": project.sh("rm [a]; n=x; echo 2 > $n"), "needs": after, **WORKTREE},
+        }
+    )
+    assert project.run().code == 0
+    project.write("a", "a\n")
+    project.write("x", "x\n")
+    details = project.ok("plan", "--json").json["details"]
+    told = {name: (one["writes"], one["removes"]) for name, one in details.items()}
+    assert told == {"first": (["a"], ["x"]), "then": (["x"], ["a"])}
+    assert set(project.run().states.values()) == {"reused"}
+    assert (project.has("a"), project.read("x")) == (False, "2\n")
+
+
 @pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
 def test_a_step_that_changes_what_it_reads_stands(project: Project, where: Any) -> None:
     committed(project, VERSION="1\n")

@@ -505,6 +505,7 @@ def _details(outlook: Outlook) -> dict[str, Json]:
         "edited": list(outlook.edited),
         "replaced": list(outlook.replaced),
         "writes": list(outlook.written),
+        "removes": list(outlook.removed),
         "puts_back": list(outlook.put_back),
         "failed_before": outlook.failed_before,
         "also": reason_json(outlook.also),

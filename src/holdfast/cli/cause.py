@@ -41,6 +41,8 @@ def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
         words += f"; what lies at {few(outlook.put_back)} is stored, then first put back"
     if outlook.written:
         words += f"; writes {few(outlook.written)} from the store"
+    if outlook.removed:
+        words += f"; removes {few(outlook.removed)} again"
     if outlook.decision in {"run", "maybe"} and outlook.means == "make" and step.asks_after:
         words += " · then a person decides"
     waits = outlook.decision == "wait" and outlook.reason.code == "awaiting_approval"

@@ -474,6 +474,9 @@ def _written(ahead: Ahead) -> Iterable[str]:
     paths = [*dict.fromkeys(chain.from_iterable(o.written for o in ahead.outlooks.values()))]
     if paths:
         yield f"Writes {count(len(paths), 'file')} from the store: {few(paths)}"
+    paths = [*dict.fromkeys(chain.from_iterable(o.removed for o in ahead.outlooks.values()))]
+    if paths:
+        yield f"Removes {count(len(paths), 'file')} again: {few(paths)}"
 
 
 def _since(ahead: Ahead) -> Iterable[str]:

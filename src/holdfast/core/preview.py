@@ -41,7 +41,8 @@ class Outlook:
 
     `means` is how an attempt would come by its content: make it, guard the kept artifact again, or
     adopt what a person wrote. `edited` are files a person changed, `written` files that would be
-    written from the store, `replaced` a person's version that stood and that an attempt would replace.
+    written from the store, `removed` files that came back and would be removed again, `replaced` a
+    person's version that stood and that an attempt would replace.
     `is_new` says that no accepted artifact has the ref it would run under.
     `put_back` are files that a dead engine's attempt left and that are put back before anything else.
     `failed_before` says that the line's previous run failed there, `also` what else changed then or since.
@@ -59,6 +60,7 @@ class Outlook:
     failed_before: bool = False
     also: Reason | None = None
     put_back: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
     @property
     def is_stuck(self) -> bool:
@@ -80,7 +82,7 @@ class Outlook:
     @property
     def is_work(self) -> bool:
         """Whether a run would do something for it."""
-        return bool(self.written or self.put_back) or (
+        return bool(self.written or self.put_back or self.removed) or (
             self.decision != "reuse" and not self.is_left_out
         )
 
@@ -93,10 +95,11 @@ class Own(NamedTuple):
 
 
 class Disk(NamedTuple):
-    """How the files on disk stand to an artifact: files a person changed, files that would be written."""
+    """How the files on disk stand to an artifact: files a person changed, those to write and to remove."""
 
     edited: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 class Sight(Protocol):
@@ -306,12 +309,12 @@ class _Foresight:
                 step, Outlook("run", choice.reason, probe, None, "make", is_new=fresh)
             )
         if choice.action == "reuse":
-            return Outlook("reuse", choice.reason, probe, choice.artifact, written=disk.written)
+            found = Outlook("reuse", choice.reason, probe, choice.artifact)
+            return replace(found, written=disk.written, removed=disk.removed)
         if self._sight.held(step):
             return Outlook("wait", Reason(UNCONFIRMED), probe)
-        return Outlook(
-            "maybe", choice.reason, probe, choice.artifact, "guard", (), disk.written, is_new=fresh
-        )
+        found = Outlook("maybe", choice.reason, probe, choice.artifact, "guard", is_new=fresh)
+        return replace(found, written=disk.written, removed=disk.removed)
 
     def _is_new(self, step: Step, probe: Probe) -> bool:
         if probe.found is not None or probe.undone:
@@ -475,6 +478,7 @@ def preview_digest(
             "edits": list(edits.get(step_id, ())),
             "written": list(outlook.written),
             **({"replaced": list(outlook.replaced)} if outlook.replaced else {}),
+            **({"removed": list(outlook.removed)} if outlook.removed else {}),
         }
         for step_id, outlook in outlooks.items()
     }

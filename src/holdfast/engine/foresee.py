@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from typing import cast
@@ -34,10 +33,10 @@ from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed, Prober, accepted_as
 from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
-from holdfast.engine.taking import begins_at
+from holdfast.engine.taking import lying_at, still_due
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_entries
-from holdfast.model.changeset import changes_in
+from holdfast.model.changeset import changes_in, settled_in
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
 from holdfast.model.fixed import frozen
@@ -182,6 +181,7 @@ class _Sight:
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
         self._seen: tuple[Step, tuple[Entry, ...]] | None = None
+        self._put: dict[str, Entry | None] = {}  # what a run would leave there by then
 
     def heed(self, additions: Additions, unfit: Callable[[Artifact], str]) -> None:
         """Let nothing stand whose added steps do not fit."""
@@ -237,22 +237,26 @@ class _Sight:
         found = self._outputs.drift_of(step, self._there(step), wanted, lambda: self._all(step))
         if found.state == "edited":
             return Disk(edited=found.paths)
-        if step.changes_copy and artifact is not None:
-            return Disk(written=(*found.paths, *self._put_in_place(artifact)))
-        return Disk(written=found.paths)
+        due = self._due(artifact) if step.changes_copy and artifact is not None else Disk()
+        return due._replace(written=(*found.paths, *due.written))
 
-    def _put_in_place(self, artifact: Artifact) -> Iterator[str]:
-        """The files of changes made in a copy that are not in the project, though nobody wrote there."""
-        with suppress(IntegrityError):  # then it is made again
-            for change in changes_in(self._store.get(artifact.digest)):
-                with suppress(EditError):  # what lies there is somebody's
-                    lies = next(iter(self._outputs.read_paths([change.path])), None)
-                    if (
-                        change.entry is not None
-                        and lies != change.entry
-                        and begins_at(change, lies)
-                    ):
-                        yield change.path
+    def _due(self, artifact: Artifact) -> Disk:
+        """What a run does again of changes made in a copy, once the steps before it did theirs."""
+        try:
+            manifest = self._store.get(artifact.digest)
+            changes, decided = changes_in(manifest), settled_in(manifest)
+        except IntegrityError:  # it is made again
+            return Disk()
+        there = lying_at(self._outputs, [change.path for change in changes])
+        for change in changes:
+            if change.path in self._put:
+                there.pop(change.path, None)
+                entry = self._put[change.path]
+                there |= {change.path: entry} if entry is not None else {}
+        due = still_due(changes, decided, there)
+        self._put.update((change.path, change.entry) for change in due)
+        written = tuple(change.path for change in due if change.digest is not None)
+        return Disk((), written, tuple(change.path for change in due if change.digest is None))
 
     def theirs(self, step: Step) -> tuple[str, ...]:
         """The files at its outputs that are stored as a person's version."""

@@ -174,26 +174,16 @@ class Taker:
         """What of a step's changes is not in the project any more, or not yet, where its base lies."""
         changes = self.changes(artifact)
         self._remember(step.id, artifact, changes)
-        over = {one.path: one.over for one in self.settled(artifact)}
         there = self._read([change.path for change in changes])
-        found = []
-        for change in changes:
-            lies = there.get(change.path)
-            if _same(lies, change.entry):
-                continue
-            gave_way = lies is not None and lies.digest in over.get(change.path, ())
-            if gave_way or begins_at(change, lies):
-                found.append(self._file_change(change, lies))
-        gone = {one.path for one in found if one.after is None}
-        held = {outer for path in there.keys() - gone for outer in parents(path)}
-        return [one for one in found if one.path not in held]  # steps below made it a directory
+        due = still_due(changes, self.settled(artifact), there)
+        return [self._file_change(change, there.get(change.path)) for change in due]
 
     def outdated(self, step: Step, changes: Sequence[Change]) -> StepId | None:
         """The step above that wrote anew, in this run, where these changes begin: they must be made again."""
         there = self._read([change.path for change in changes])
         for change in changes:
             lies = there.get(change.path)
-            if _same(lies, change.entry) or begins_at(change, lies):
+            if _same(lies, change.entry) or _begins_at(change, lies):
                 continue
             for other in self._ancestors(step.id):
                 here = self._state.steps[other]
@@ -247,17 +237,7 @@ class Taker:
     # --- what lies there ------------------------------------------------------------------------
 
     def _read(self, paths: Sequence[str]) -> dict[str, Entry]:
-        """The files at these paths; what cannot be read as one is a person's, and like nothing else."""
-        try:
-            return {entry.path: entry for entry in self._outputs.read_paths(paths)}
-        except EditError:
-            found: dict[str, Entry] = {}
-            for path in paths:
-                try:
-                    found.update({entry.path: entry for entry in self._outputs.read_paths([path])})
-                except EditError:
-                    found[path] = Entry(path, _UNREADABLE)
-            return found
+        return lying_at(self._outputs, paths)
 
     def _there(self, wish: Wish) -> dict[str, Entry] | tuple[Clash, ...]:
         """The files at the paths of the changes; clashes if a file lies where a directory has to be."""
@@ -309,7 +289,7 @@ class Taker:
     def _may_replace(self, step: Step, change: Change, lies: Entry | None) -> bool:
         """Whether what lies there is what the change began with, or an earlier result that it replaces."""
         now = _digest(lies)
-        if begins_at(change, lies):
+        if _begins_at(change, lies):
             return True
         return any(
             self._made(row, change.path, now)
@@ -357,7 +337,7 @@ class Taker:
     def _may_go_on(self, step: Step, change: Change, lies: Entry | None) -> bool:
         """Whether a person wants a change over what lies there."""
         last = self._state.steps[step.id].last
-        again = last is not None and last.code == "retried" and begins_at(change, lies)
+        again = last is not None and last.code == "retried" and _begins_at(change, lies)
         return _is_over(change, lies) or (again and self._was_asked_about(step.id))
 
     def _was_asked_about(self, step: StepId) -> bool:
@@ -496,11 +476,46 @@ def settled(changes: Sequence[Change], lost: Sequence[str], won: Allowed) -> tup
     )
 
 
+def lying_at(outputs: Outputs, paths: Sequence[str]) -> dict[str, Entry]:
+    """The files at these paths; what cannot be read as one is a person's, and like nothing else."""
+    try:
+        return {entry.path: entry for entry in outputs.read_paths(paths)}
+    except EditError:
+        found: dict[str, Entry] = {}
+        for path in paths:
+            try:
+                found.update({entry.path: entry for entry in outputs.read_paths([path])})
+            except EditError:
+                found[path] = Entry(path, _UNREADABLE)
+        return found
+
+
+def still_due(
+    changes: Sequence[Change], decided: Sequence[Settled], there: Mapping[str, Entry]
+) -> list[Change]:
+    """The changes of a result that stands that are not in the project any more, or not yet.
+
+    They are due only where their base lies, or a version that gave way as people decided.
+    """
+    over = {one.path: one.over for one in decided}
+    found = []
+    for change in changes:
+        lies = there.get(change.path)
+        if _same(lies, change.entry):
+            continue
+        gave_way = lies is not None and lies.digest in over.get(change.path, ())
+        if gave_way or _begins_at(change, lies):
+            found.append(change)
+    gone = {one.path for one in found if one.digest is None}
+    held = {outer for path in there.keys() - gone for outer in parents(path)}
+    return [one for one in found if one.path not in held]  # steps below made it a directory
+
+
 def _is_over(change: Change, lies: Entry | None) -> bool:
     return change.over is not None and _digest(lies) == change.over
 
 
-def begins_at(change: Change, lies: Entry | None) -> bool:
+def _begins_at(change: Change, lies: Entry | None) -> bool:
     """Whether what lies there is what a change was made from, or was once put in the place of."""
     now = _digest(lies)
     return now == change.base or (now is not None and now == change.over)
