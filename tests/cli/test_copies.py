@@ -1,5 +1,6 @@
 """Steps that change project files in copies: taken over all or none, reused, put back, undone."""
 
+import hashlib
 import json
 import os
 from typing import Any
@@ -112,6 +113,21 @@ def test_a_plan_tells_what_steps_in_a_row_leave_of_a_file(project: Project) -> N
     assert told == {"first": (["a"], ["x"]), "then": (["x"], ["a"])}
     assert set(project.run().states.values()) == {"reused"}
     assert (project.has("a"), project.read("x")) == (False, "2\n")
+
+
+def test_what_a_person_put_back_is_stored_before_it_is_removed_again(project: Project) -> None:
+    """Who removed it meanwhile, too, left nothing to be stored when the step was taken over."""
+    committed(project, x="theirs\n")
+    project.plan({"s": {"shell": project.sh(f"{project.gate('go')}; rm [x]"), **WORKTREE}})
+    run = project.begun_by("run", "--json", step="s")
+    (project.root / "x").unlink()
+    project.open("go")
+    assert finish_run(run).code == 0
+    project.write("x", "theirs\n")
+    assert project.run().states == {"s": "reused"}
+    assert not project.has("x")
+    digest = hashlib.sha256(b"theirs\n").hexdigest()
+    assert project.ok("show", digest).out == "theirs\n"
 
 
 @pytest.mark.parametrize("where", [SCRATCH, WORKTREE])

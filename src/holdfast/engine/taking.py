@@ -147,8 +147,13 @@ class Taker:
             return Taken(self._outputs.write(changes, key, wish.fresh), kept)
 
     def put_in_place(self, changes: Sequence[FileChange], key: str) -> tuple[str, ...]:
-        """Write files of a result that stands."""
+        """Write files of a result that stands, once what they replace is stored."""
         with exclusive(self._place):
+            there = [change.path for change in changes if change.before is not None]
+            kept = self._outputs.keep_paths(there)
+            for digest, content in kept.blobs:
+                if digest != kept.digest:  # nobody asks for the list of them
+                    self._world.store.put(content)
             return self._outputs.write(changes, key)
 
     def check_outputs(self, step: Step, changes: Sequence[Change]) -> None:
