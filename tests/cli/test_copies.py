@@ -515,6 +515,26 @@ def test_two_engines_take_changes_over_in_turn(project: Project) -> None:
     assert project.ok("verify").code == 0
 
 
+def test_what_another_engine_took_over_since_the_last_look_is_known(project: Project) -> None:
+    """Two names that are one file to some file systems are in conflict, though neither lies in the way."""
+    right = {"shell": project.sh(f"{project.gate('right')}; echo right > A"), **SCRATCH}
+    first = {"shell": project.sh("echo first > f"), **SCRATCH}
+    left = {"shell": project.sh(f"{project.gate('left')}; echo left > a"), **SCRATCH}
+    project.plan({"right": right, "first": first, "left": {**left, "needs": "first"}})
+    quick = ("--join", "--json", "-j", "1", "--poll", "0.1", "--beat", "0.3")
+    other = project.begun_by("run", "-s", "right", *quick, step="right")
+    one = project.begun_by("run", *quick, step="left")  # it looked when it took 'first' over
+    project.open("right")
+    assert finish_run(other).code == 0
+    project.open("left")
+    run = finish_run(one)
+    assert (run.code, [found["steps"] for found in run.data["conflicts"]]) == (
+        3,
+        [["left", "right"]],
+    )
+    assert (project.read("A"), project.has("a")) == ("right\n", False)
+
+
 def test_a_step_that_changes_the_project_in_place_cannot_be_joined(project: Project) -> None:
     project.plan({"s": {"shell": "true", "effects": "workspace"}})
     assert "cannot run beside another engine" in project.refused(2, "run", "--join")

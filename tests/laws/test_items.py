@@ -1,7 +1,9 @@
 """Runs whose items are found while they go on: the same in any order, after any crash, never made twice."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,8 +11,10 @@ from hypothesis import strategies as st
 
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.runs import resume_run, start_run
-from holdfast.model.event import Options, PlanExtended
+from holdfast.model.digest import digest_texts
+from holdfast.model.event import Options, PlanExtended, Recorded
 from holdfast.model.items import base_of, folded, item_id
+from holdfast.model.newest import Newest
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Job, Store
 from holdfast.store.memory import MemoryStore
@@ -49,6 +53,24 @@ def finding(found: list[tuple[str, int, str]], *, optional: bool = False) -> Pla
         replace(step("last", "each", "more"), values={"reads": 1}),
         step("beside"),
     )
+
+
+class Counting(MemoryStore):
+    """Counts what of the newest rows of a line is looked at, and the events that are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked = 0
+
+    def newest_of_all(self, project: str, line: str) -> Newest:
+        found = super().newest_of_all(project, line)
+        self.looked += len(found)
+        return found
+
+    def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
+        for recorded in super().read(journal, after):
+            self.looked += 1
+            yield recorded
 
 
 def executor(seed: int) -> ScriptedExecutor:
@@ -175,3 +197,31 @@ def test_what_comes_back_is_reused_and_what_left_is_gone(
         s: h.digest for s, h in first.steps.items()
     }
     assert all(here.phase in COMPLETE for here in third.steps.values())
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_items_that_change_files_are_taken_over_in_a_row_without_looking_at_all_each_time(
+    tmp_path: Path, joined: bool
+) -> None:
+    def change(job: Job) -> bytes:
+        if "items" in job.step.values:
+            return json.dumps(job.step.values["items"]).encode()
+        Path(job.folder, f"own-{digest_texts(job.step.id)}").write_text("mine\n")
+        return b"log"
+
+    def looked(many: int) -> int:
+        root = tmp_path / str(many)
+        root.mkdir()
+        store = Counting()
+        bed = Bed(store, str(root))
+        lists_them = replace(step("list"), values={"items": [*range(many)]})
+        each = replace(step("each"), workspace="scratch", effects="workspace")
+        of = plan(lists_them, for_each(each, "list", key="${{ item }}"))
+        world = bed.world(ScriptedExecutor(change), parallel=1)
+        ended = drive(lambda: start_run(world, of, LINE, Options(joined=joined)))
+        assert ended.status == "completed"
+        assert len([*root.glob("own-*")]) == many
+        return store.looked
+
+    few, more = looked(10), looked(80)
+    assert more < 12 * few

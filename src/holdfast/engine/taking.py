@@ -17,15 +17,17 @@ from holdfast.core.state import COMPLETE, State
 from holdfast.edits.change import FileChange
 from holdfast.edits.lock import exclusive
 from holdfast.edits.tree import fold
+from holdfast.engine.journals import overlapping
+from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.world import World
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import Change, Settled, changes_in, settled_in
 from holdfast.model.digest import Digest
-from holdfast.model.event import ConflictFound
+from holdfast.model.event import AttemptAccepted, ConflictFound, RunEnded
 from holdfast.model.glob import parents
-from holdfast.model.plan import Plan, Step, StepId
+from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Candidate, File
 
 _UNREADABLE = Digest("")
@@ -102,7 +104,11 @@ class Taker:
         self._makers: dict[str, StepId] = {}
         self._made_here: dict[Digest, _Made] = {}  # perhaps not stored yet
         self._names: dict[str, _Wrote] = {}
-        self._seen: set[Digest] = set()
+        self._seen: set[tuple[StepId, Digest]] = set()
+        self._joined: dict[RunId, bool] = {}
+        self._read_to: dict[RunId, int] = {}  # how far journals of runs beside this one were read
+        self._line_end = -1  # of the line's journal at the last look at all, with the plan of then
+        self._looked_with: Plan | None = None
         self._won: dict[str, dict[StepId, _Award]] | None = None
         self._not_named = [  # taken from the end: who goes on from another comes after it
             step_id
@@ -400,20 +406,42 @@ class Taker:
             other = self._not_named.pop()
             if (digest := self._state.steps[other].digest) is not None:
                 self._remember(other, digest, self.changes(digest))
-        if not self._state.options.joined:
-            return
-        state = self._state
-        for other, row in self._world.store.newest_of_all(state.project, state.line).items():
-            step = state.plan.steps.get(other)
-            if step is not None and step.changes_copy and row.digest not in self._seen:
-                self._seen.add(row.digest)
-                self._remember(other, row.digest, self.changes(row.digest))
+        for other, digest in self._made_beside() if self._state.options.joined else ():
+            step = self._state.plan.steps.get(other)
+            if step is not None and step.changes_copy and (other, digest) not in self._seen:
+                self._remember(other, digest, self.changes(digest))
+
+    def _made_beside(self) -> Iterator[tuple[StepId, Digest]]:
+        """What runs beside this one accepted since the last look; all that stands if the line or plan moved.
+
+        Their journals have no gaps. Rows of the index may come into sight in another order than their
+        numbers have.
+        """
+        state, store = self._state, self._world.store
+        end = store.last(line_journal(state.project, state.line))
+        if self._line_end != end or self._looked_with is not state.plan:
+            is_first, known = self._line_end < 0, {state.run, *self._joined}
+            self._line_end, self._looked_with = end, state.plan
+            for run in overlapping(store, state.project, state.line, self._joined):
+                if run not in known:  # of those there before all, only whether they have ended
+                    last = store.last(f"run:{run}") if is_first else 0
+                    self._read_to[run] = max(0, last - 1)
+            newest = store.newest_of_all(state.project, state.line)
+            yield from ((other, row.digest) for other, row in newest.items())
+        for run, after in [*self._read_to.items()]:
+            for recorded in store.read(f"run:{run}", after):
+                self._read_to[run] = recorded.seq
+                if isinstance(recorded.event, RunEnded):
+                    del self._read_to[run]
+                elif isinstance(recorded.event, AttemptAccepted) and recorded.event.stands:
+                    yield recorded.event.step, recorded.event.digest
 
     def _ordered(self, step_id: StepId) -> set[StepId]:
         """The step itself and all that come before or after it by needs."""
         return {step_id, *self._ancestors(step_id), *self._state.graph.below([step_id])}
 
     def _remember(self, step: StepId, artifact: Digest, changes: Sequence[Change]) -> None:
+        self._seen.add((step, artifact))
         for change in changes:
             self._names[_folded(change.path)] = _Wrote(change.path, step, change.digest, artifact)
 
