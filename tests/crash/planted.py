@@ -19,6 +19,10 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "holdfast"
 PATIENCE = 1800
 D01 = "tests/crash/test_kill_sweep.py::test_killed_at_any_call_of_any_thread[40]"
+AT_RENAME = (  # the moment between is short, and the numbers of calls of all threads vary by some
+    "tests/crash/test_kill_sweep.py::"
+    "test_killed_at_numbers_that_the_kernel_counts_until_the_run_ends_by_itself[rename]"
+)
 POWER = "tests/crash/test_power.py::test_nothing_told_is_lost_with_the_power[260]"
 SHORT = "tests/crash/test_bad_disk.py"
 STORE = "tests/contracts/test_store.py"
@@ -98,7 +102,7 @@ BUGS = (
                 "",
             ),
         ),
-        D01,
+        AT_RENAME,
         "is missing",
         soak=True,
     ),
