@@ -257,6 +257,8 @@ def handle_of(process: Running) -> int:
 
 def until(condition: Callable[[], T], process: Running) -> T:
     """Ask again and again until the answer is true, while the process lives; the last answer."""
+    if process.poll() is not None:  # its number may be another's by now
+        return condition()
     ended = handle_of(process)
     try:
         poll = select.poll()
@@ -270,6 +272,8 @@ def until(condition: Callable[[], T], process: Running) -> T:
 
 def pause(process: Running, seconds: float) -> bool:
     """Wait a while, or until the process ended; tells whether it did."""
+    if process.poll() is not None:  # its number may be another's by now
+        return True
     ended = handle_of(process)
     try:
         poll = select.poll()
