@@ -52,6 +52,15 @@ def test_the_items_of_a_list_change_files_too(project: Project, where: Any) -> N
     assert project.ok("verify").code == 0
 
 
+def test_items_that_change_files_have_a_copy_unless_they_say_otherwise(project: Project) -> None:
+    project.write("it/1.txt", "q1\n")
+    body = 'f=$(cat "$HOLDFAST_WITH/v"); sed -i s/q/Qq/ "it/$f.txt"'
+    each = {"for_each": [1], "with": {"v": "${{ item }}"}, "shell": body, "inputs": "it/1.txt"}
+    project.plan({"it": {**each, "effects": "workspace"}})
+    assert [project.run().states["it[1]"] for _ in range(2)] == ["done", "reused"]
+    assert project.read("it/1.txt") == "Qq1\n"
+
+
 def test_a_plan_tells_which_files_are_put_back(project: Project) -> None:
     committed(project, a="a\n")
     body = "echo new > a; echo new > b; echo new > c"
@@ -145,6 +154,23 @@ def test_a_step_that_changes_what_it_reads_stands(project: Project, where: Any) 
     project.write("VERSION", "7\n")
     project.run()
     assert project.read("VERSION") == "8\n"
+
+
+@pytest.mark.parametrize("reads", [{}, {"inputs": "*.txt"}], ids=["by name", "by a pattern"])
+def test_what_is_gone_from_the_project_is_not_in_a_worktree(
+    project: Project, reads: dict[str, str]
+) -> None:
+    """HEAD still has the file that the step removed."""
+    committed(project, **{"one.txt": "aaaa\n", "two.txt": "b\n"})
+    shell = (
+        "sed -i s/a/A/ one.txt; rm -f *two.txt" if reads else "sed -i s/a/A/ one.txt; rm -f two.txt"
+    )
+    project.plan({"s": {"shell": project.sh(shell), **WORKTREE, **reads}})
+    assert [project.run().states["s"] for _ in range(2)] == ["done", "reused"]
+    project.write("one.txt", "Aaaa\nmine\n")
+    assert [project.run().states["s"] for _ in range(3)] == ["done", "reused", "reused"]
+    assert project.read("one.txt") == "AAaa\nmine\n"
+    assert not project.has("two.txt")
 
 
 @pytest.mark.parametrize(

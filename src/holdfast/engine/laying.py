@@ -11,11 +11,13 @@ from holdfast.engine.copies import Copy
 from holdfast.engine.furnish import furnish, named_in, write_file
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.taking import Taker
+from holdfast.engine.unwind import reads
 from holdfast.engine.world import World
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Candidate
 from holdfast.process.inside import read_inside
+from holdfast.process.room import named_files, shell_words
 
 
 class Laid(NamedTuple):
@@ -47,6 +49,8 @@ class Layer:
 
     def worktree(self, step: Step, copy: Copy, seen: Mapping[str, Json]) -> None:
         """Lay over the files of a commit: declared inputs, and what the steps above left in the project."""
+        for path in self._gone(step, copy):
+            copy.take_away(copy.prefix + path)
         for path in named_in(seen):
             self._put(copy, self._present(path))
         for above in self._taker.above(step.id):
@@ -55,6 +59,20 @@ class Layer:
             for laid in self._outputs_of(above):
                 mine = above in step.data_needs
                 self._put(copy, laid if mine else self._present(laid.path))
+
+    def _gone(self, step: Step, copy: Copy) -> list[str]:
+        """What the step would read of the commit, though it is not in the project any more."""
+        words = step.run or shell_words(step.shell)
+        named = named_files(words, copy.folder).get("files", ()) if step.uses == "shell" else ()
+        paths = [
+            path.removeprefix(copy.prefix) for path in copy.files if path.startswith(copy.prefix)
+        ]
+        return [
+            path
+            for path in paths
+            if (path in named or reads(step, path))
+            and not _is_file(os.path.join(self._world.root, path))
+        ]
 
     def candidate(self, copy: Copy, candidate: Candidate) -> None:
         """Put a kept candidate where its guards look."""

@@ -103,7 +103,7 @@ def _take_items(reading: Reading, wired: Wired, node: Mapping, given: dict[str, 
     if reading.from_step is not None:
         _come_after(wired, reading.from_step)
     wired.promise = Promise()  # whoever needs it reads a list
-    if given.get("effects", "none") == "none":
+    if given.get("effects", "none") != "external":
         given.setdefault("workspace", "scratch")
 
 
