@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import click
 
 from holdfast.cli.measure import count
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
+from holdfast.cli.repair import Mended, commands, made_again
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import CORRUPT, UNREADABLE, Audit, audit, follows
 from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.whole import assure_runs
-from holdfast.errors import IntegrityError, UsageError
+from holdfast.errors import HoldfastError, IntegrityError, UsageError
 from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Json
+from holdfast.model.digest import Digest, Json
+from holdfast.model.pattern import Pattern
 from holdfast.ports import Store
 from holdfast.store.host import gone
+
+_CONTENT = Pattern(r"content '([0-9a-f]{64})'")
 
 
 @click.command(
@@ -59,7 +63,7 @@ def verify(
         return verify_attestation(where, attestation, only_files=only_files, as_json=as_json)
     if only_files:
         raise UsageError("--files is about a statement", hint="--attestation FILE --files")
-    found = _audited(place(plan, store, plan_id))
+    found, advice = _audited(place(plan, store, plan_id))
     if as_json:
         problems: list[Json] = list(found.problems)
         out_json(
@@ -77,8 +81,8 @@ def verify(
     else:
         for problem in found.problems:
             talk(problem)
-        if any("content '" in problem for problem in found.problems):
-            talk("what a step made is made again by: holdfast repair, then holdfast run")
+        for line in advice:
+            talk(line)
         for run in found.stuck:
             talk(
                 f"run '{short(run)}' is not finished and no engine works on it: holdfast resume {short(run)}"
@@ -91,15 +95,33 @@ def verify(
     return 9 if found.problems else 0
 
 
-def _audited(where: Place) -> Audit:
+def _audited(where: Place) -> tuple[Audit, list[str]]:
+    """What was found, and how what is gone is made again."""
     try:
         with_store = where.open(readonly=True)
         try:
-            return audit(with_store, gone)
+            found = audit(with_store, gone)
+            return found, _advice(where, with_store, found)
         finally:
             with_store.close()
     except IntegrityError as error:  # so damaged that it cannot be read through
-        return Audit((error.message,), CORRUPT | UNREADABLE, 0, 0, 0)
+        found = Audit((error.message,), CORRUPT | UNREADABLE, 0, 0, 0)
+        return found, _advice(where, None, found)
+
+
+def _advice(where: Place, store: Store | None, found: Audit) -> list[str]:
+    """In the words of `repair`; without a store that can be read, what holds for most steps."""
+    lost = {Digest(one) for told in found.problems for one in _CONTENT.findall(told)}
+    if not lost:
+        return []
+    gone_now = Mended()
+    with suppress(HoldfastError):
+        gone_now = made_again(store, lost) if store is not None else gone_now
+    names = ", ".join(f"'{step}'" for _, step in sorted(gone_now.asked))
+    asked = f"what {names} made, only if you ask for it: that may repeat what was done"
+    then = commands(where, gone_now) or ["holdfast run"]
+    how = f"what a step made is made again by: {', then '.join(['holdfast repair', *then])}"
+    return [how, *([asked] if names else [])]
 
 
 @click.command(epilog="\b\nExample:\n  holdfast rebuild")

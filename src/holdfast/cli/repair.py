@@ -95,11 +95,11 @@ def repair(
             opened.close()
     except IntegrityError as error:
         found = Mended(left=(error.message,))
-    commands = _commands(where, found)
+    words = commands(where, found)
     if as_json:
-        out_json(_json(found, commands))
+        out_json(_json(found, words))
     else:
-        _say(found, commands, dry=dry_run)
+        _say(found, words, dry=dry_run)
     return 9 if found.left else 0
 
 
@@ -108,8 +108,8 @@ def _mended(where: Place, store: Store, *, dry: bool) -> Mended:
     rebuilt = _rebuild(store, dry=dry)
     present = set(store.blobs()).difference(moved)
     lost = {*moved, *_missing(store, present)}
-    newest = tuple(row for row in _newest(store) if _stands_on(store, row, lost))
-    asked = _unasked(store, newest)
+    gone_now = made_again(store, lost)
+    newest, asked = gone_now.again, gone_now.asked
     waiting = {row.digest for row in newest if (row.line, row.step) in asked}
     told = tuple(sorted(_to_tell(store, present) - waiting))
     if told and not dry:
@@ -200,7 +200,13 @@ def _rebuild(store: Store, *, dry: bool) -> bool:
     return True
 
 
-def _commands(where: Place, found: Mended) -> list[str]:
+def made_again(store: Store, lost: set[Digest]) -> Mended:
+    """What each step stands on that is among these contents, and how it is made again."""
+    newest = tuple(row for row in _newest(store) if _stands_on(store, row, lost))
+    return Mended(again=newest, asked=_unasked(store, newest))
+
+
+def commands(where: Place, found: Mended) -> list[str]:
     """What makes again what is gone, line by line."""
     if found.left:
         return ["holdfast repair --start-over"]
@@ -217,7 +223,7 @@ def _commands(where: Place, found: Mended) -> list[str]:
     ]
 
 
-def _json(found: Mended, commands: list[str]) -> dict[str, Json]:
+def _json(found: Mended, words: list[str]) -> dict[str, Json]:
     again_json: list[Json] = [
         {"step": row.step, "line": row.line, "run": row.run, "digest": row.digest}
         for row in found.again
@@ -230,11 +236,11 @@ def _json(found: Mended, commands: list[str]) -> dict[str, Json]:
         "again": again_json,
         "recorded": cast("list[Json]", list(found.told)),
         "left": cast("list[Json]", list(found.left)),
-        "next": [again(command) for command in commands],
+        "next": [again(command) for command in words],
     }
 
 
-def _say(found: Mended, commands: list[str], *, dry: bool) -> None:
+def _say(found: Mended, words: list[str], *, dry: bool) -> None:
     would = "would be " if dry else ""
     if found.moved:
         out(f"{count(len(found.moved), 'damaged content')}: {would}moved to quarantine")
@@ -254,8 +260,8 @@ def _say(found: Mended, commands: list[str], *, dry: bool) -> None:
         talk("this is history: it stays as it is. take it from a back-up ('holdfast import'), or")
     elif not (found.moved or found.rebuilt or found.again or found.told):
         out("nothing is damaged")
-    if commands:
-        out_next("    ".join(commands))
+    if words:
+        out_next("    ".join(words))
 
 
 def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:

@@ -7,10 +7,12 @@ is started until it is confirmed, or a person gave its result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from shlex import quote
 from typing import Final
 
 from holdfast.core.refs import Upstream
 from holdfast.core.state import COMPLETE, State
+from holdfast.errors import IntegrityError
 from holdfast.model.event import Reason
 from holdfast.model.line import StepAccepted, StepAmended
 from holdfast.model.plan import RunId, StepId
@@ -52,6 +54,11 @@ def is_open(state: State, step_id: StepId) -> bool | None:
     if not here.attempts:
         return None
     return here.effect is not None and not here.effect_failed
+
+
+def changes_lost(step_id: StepId, message: str) -> IntegrityError:
+    """What a step changed in a copy is gone: where its changes lie already, it could make them twice."""
+    return IntegrityError(message, hint=f"holdfast run --force-node {quote(step_id)}")
 
 
 def has_hole(reason: Reason) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import fields, replace
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.core.changes import Choice, Probe, choose, unresolved
-from holdfast.core.effects import UNCONFIRMED
+from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED, changes_lost
 from holdfast.core.moves import BY_CONDITION, LEFT_OUT
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
@@ -95,11 +95,15 @@ class Own(NamedTuple):
 
 
 class Disk(NamedTuple):
-    """How the files on disk stand to an artifact: files a person changed, those to write and to remove."""
+    """How the files on disk stand to an artifact: files a person changed, those to write and to remove.
+
+    `lost` says why nobody can tell which files it meant: any that no other one meant may be a person's.
+    """
 
     edited: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    lost: str = ""
 
 
 class Sight(Protocol):
@@ -300,6 +304,10 @@ class _Foresight:
             return replace(made, decision="wait", reason=choice.repeats)
         looks = step.produces or step.changes_copy
         disk = self._sight.disk(step, choice.artifact) if looks else Disk()
+        if disk.lost:
+            if step.changes_copy:
+                raise changes_lost(step.id, disk.lost)
+            return self._lost(step, probe, is_new=fresh, selected=selected)
         if disk.edited and not selected:
             return Outlook("wait", Reason("not_selected"), probe)
         if disk.edited:
@@ -315,6 +323,16 @@ class _Foresight:
             return Outlook("wait", Reason(UNCONFIRMED), probe)
         found = Outlook("maybe", choice.reason, probe, choice.artifact, "guard", is_new=fresh)
         return replace(found, written=disk.written, removed=disk.removed)
+
+    def _lost(self, step: Step, probe: Probe, *, is_new: bool, selected: bool) -> Outlook:
+        """What should lie at the outputs cannot be put there: it is made again."""
+        if not selected:
+            return Outlook("wait", Reason("not_selected"), probe)
+        missing = Reason("output_missing", step.produces)
+        made = self._made(step, Outlook("run", missing, probe, None, "make", is_new=is_new))
+        if not step.done_once or made.decision != "run" or self._sight.held(step):
+            return made
+        return replace(made, decision="wait", reason=Reason(RECEIPT_GONE))
 
     def _is_new(self, step: Step, probe: Probe) -> bool:
         if probe.found is not None or probe.undone:

@@ -233,10 +233,16 @@ class _Sight:
         """Compare the step's files with an artifact; without one, whatever a person wrote is an edit."""
         if self._is_cut_off(step.id):  # a run first puts back what its dead attempt left there
             return Disk()
-        wanted = self._outputs.wanted(step, artifact.digest, artifact.form) if artifact else ()
+        wanted: tuple[Entry, ...] = ()
+        lost = ""
+        if artifact is not None:
+            try:
+                wanted = self._outputs.wanted(step, artifact.digest, artifact.form)
+            except IntegrityError as error:
+                lost = error.message
         found = self._outputs.drift_of(step, self._there(step), wanted, lambda: self._all(step))
-        if found.state == "edited":
-            return Disk(edited=found.paths)
+        if lost or found.state == "edited":
+            return Disk(found.paths if found.state == "edited" else (), lost=lost)
         due = self._due(artifact) if step.changes_copy and artifact is not None else Disk()
         return due._replace(written=(*found.paths, *due.written))
 

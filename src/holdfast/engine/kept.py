@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from holdfast.model.artifact import Entry
+from holdfast.model.digest import Digest
 from holdfast.model.plan import Step
 
 MOST = 5
@@ -19,3 +20,12 @@ def words_of_kept(step: Step, files: Sequence[Entry], why: str) -> Iterator[str]
     if files:
         how = "put them in place" if len(step.produces) > 1 else "put it in place"
         yield f"  to have your version stand: {how}, then holdfast amend {step.id}"
+
+
+def words_of_lost(step: Step, files: Sequence[Entry], kept: Digest | None) -> Iterator[str]:
+    """The same if the list of what the step made is lost: any of these files may be a person's."""
+    if files:
+        yield (
+            f"{step.id}: nobody can tell which files at {', '.join(step.produces)} you wrote; all are"
+            f" kept (it is made again): holdfast show {(kept or '')[:12]}"
+        )

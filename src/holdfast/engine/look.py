@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
-from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED, is_open
+from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED, changes_lost, is_open
 from holdfast.core.moves import LOST
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.produced import lacking
@@ -23,7 +23,8 @@ from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
 from holdfast.engine.gathering import collected
 from holdfast.engine.given import readable
-from holdfast.engine.kept import words_of_kept
+from holdfast.engine.kept import words_of_kept, words_of_lost
+from holdfast.engine.needed import whole_of
 from holdfast.engine.outputs import PLACE, Drift, Outputs, edit_key
 from holdfast.engine.probe import Probed, Prober
 from holdfast.engine.survey import NoInputError, Survey
@@ -104,7 +105,12 @@ class Looker:
         """Decide about a step whose needs are complete; EditError if that cannot be done."""
         probed, choice = self._choose(step)
         if step.changes_copy and choice.action == "reuse" and choice.artifact is not None:
-            stands = self._standing(step, Look(probed, choice), choice.artifact)
+            try:
+                stands = self._standing(step, Look(probed, choice), choice.artifact)
+            except IntegrityError as error:
+                if whole_of(self._world.store, [(choice.artifact.digest, choice.artifact.form)]):
+                    raise
+                raise changes_lost(step.id, error.message) from error
             if stands is not None:
                 return stands
         if choice.action == "skip" or not step.produces:
@@ -120,6 +126,8 @@ class Looker:
         except IntegrityError as error:  # what should be put there cannot be read: it is made again
             if not self._state.may_run(step.id):
                 raise
+            if self._state.options.on_drift == "fail" and (edited := self.edited(step, probed)):
+                return Look(probed, Choice("run", Reason("output_modified", edited)))
             self._world.remind(f"{step.id}: {error.message}; it is made again")
             missing = Reason("output_missing", step.produces)
             gone = Reason(RECEIPT_GONE) if step.done_once else None
@@ -166,9 +174,9 @@ class Looker:
         return look._replace(placed=placed, key=key)
 
     def _edited(self, step: Step, probed: Probed, there: Sequence[Entry]) -> tuple[str, ...]:
-        """The outputs that a person wrote, among those that lie there and that an attempt would replace."""
+        """The outputs that a person wrote, or may have written, among those that an attempt would replace."""
         newest = probed.probe.newest
-        wanted = self._outputs.wanted(step, newest.digest, newest.form) if newest else ()
+        wanted = self._outputs.meant(step, newest) if newest else ()
         drift = self._outputs.drift_of(step, there, wanted, lambda: self._known(step))
         return drift.paths if drift.state == "edited" else ()
 
@@ -437,7 +445,13 @@ class Looker:
         if kept is not None and kept.entries:
             files = self._replaced(step, probed, kept.entries)
             started = replace(started, edited=tuple(entry.path for entry in files))
-            words = tuple(words_of_kept(step, files, "it is made again"))
+            newest = probed.probe.newest
+            is_lost = newest is not None and self._outputs.is_lost(step, newest)
+            words = tuple(
+                words_of_lost(step, files, before)
+                if is_lost
+                else words_of_kept(step, files, "it is made again")
+            )
         return Start(started, blobs, words)
 
     def _replaced(self, step: Step, probed: Probed, there: Sequence[Entry]) -> list[Entry]:

@@ -17,7 +17,7 @@ from holdfast.edits.change import FileChange
 from holdfast.edits.journal import images_in, is_settled, keep_home, keys_in, place_of
 from holdfast.edits.tree import clear, read_tree, sync_files, take_special
 from holdfast.engine.family import forked_with
-from holdfast.errors import EditError
+from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_bytes, tree_entries
 from holdfast.model.digest import Digest, digest_bytes, digest_texts
 from holdfast.model.event import (
@@ -163,6 +163,21 @@ class Outputs:
             return tuple(e for e in entries if any(_is_at(e.path, p) for p in step.produces))
         return (Entry(step.produces[0], digest, form == "program"),)
 
+    def meant(self, step: Step, artifact: Artifact) -> tuple[Entry, ...]:
+        """The same, as far as it can be told: none if the list of them was removed or is lost."""
+        try:
+            return self.wanted(step, artifact.digest, artifact.form)
+        except IntegrityError:
+            return ()
+
+    def is_lost(self, step: Step, artifact: Artifact) -> bool:
+        """Whether nobody can tell which files an artifact meant."""
+        try:
+            self.wanted(step, artifact.digest, artifact.form)
+        except IntegrityError:
+            return True
+        return False
+
     def known(self, project: str, line: str, step: Step) -> Iterator[Artifact]:
         """Everything that was ever made at the step's output paths, refused and interrupted too.
 
@@ -232,7 +247,7 @@ class Outputs:
                 if other.is_refused_edit:
                     continue
                 maker = self._steps.get(other.step, step)
-                for entry in self.wanted(maker, other.digest, other.form):
+                for entry in self.meant(maker, other):
                     if unknown.get(entry.path) == entry.digest:
                         del unknown[entry.path]
                 if not unknown:
@@ -252,10 +267,7 @@ class Outputs:
         theirs: set[str] = set()
         made: set[str] = set()
         for row in rows:
-            if row.form == "tree" and not self._store.has(row.digest):
-                continue  # a person had it removed
-            maker = self._steps.get(row.step, step)
-            entries = self.wanted(maker, row.digest, row.form)
+            entries = self.meant(self._steps.get(row.step, step), row)
             same = {entry.path for entry in entries if lies.get(entry.path) == entry.digest}
             (theirs if row.source == "human" else made).update(same)
         return tuple(sorted(theirs - made))

@@ -1,0 +1,110 @@
+"""A list of what a step wrote is lost: it is made again, or every command names the one way out."""
+
+import hashlib
+
+import pytest
+
+from tests.cli.project import Project
+
+MANY = "for i in $(seq 300); do echo $i > {}f-with-a-long-name-$i; done"
+BESIDE = {"workspace": "scratch", "effects": "workspace"}
+
+
+def spoil(project: Project, *, flip: bool) -> str:
+    """Remove the only large content, or change one byte of it; its digest."""
+    (content,) = (p for p in (project.store / "blobs").glob("??/*") if p.stat().st_size > 16384)
+    if flip:
+        content.chmod(0o600)
+        content.write_bytes(b"y" + content.read_bytes()[1:])
+    else:
+        content.unlink()
+    return content.name
+
+
+def listed(project: Project, *, stamp: str = "") -> None:
+    """A plan whose one step wrote a directory of many files."""
+    project.plan(
+        {"t": {"shell": project.sh(f"mkdir -p o; {stamp}{MANY.format('o/')}"), "produces": "o"}}
+    )
+    assert project.run().code == 0
+    project.ran()
+
+
+@pytest.mark.req("D07", "I5")
+@pytest.mark.parametrize("flip", [False, True], ids=["gone", "flipped"])
+@pytest.mark.parametrize("before", [(), ("repair",), ("run", "repair")], ids="-".join)
+def test_a_directory_whose_list_is_lost_is_made_again(
+    project: Project, before: tuple[str, ...], flip: bool
+) -> None:
+    listed(project)
+    spoil(project, flip=flip)
+    for word in before:
+        project.ok(word)
+    if flip and not before:
+        project.ok("plan")
+    found = project.run()
+    assert (found.code, project.ran()) == (0, ["t"])
+    assert project.run().codes == {"t": "unchanged"}
+    project.ok("repair")
+    project.ok("verify")
+
+
+@pytest.mark.req("I5")
+@pytest.mark.parametrize("repair", [False, True])
+def test_what_a_person_wrote_where_the_list_is_lost_is_kept(project: Project, repair: bool) -> None:
+    listed(project)
+    project.write("o/f-with-a-long-name-7", "by hand\n")
+    project.write("o/mine", "mine\n")
+    spoil(project, flip=False)
+    if repair:
+        project.ok("repair")
+    assert "and 298 more is stored, then replaced" in project.ok("plan").out
+    refused = project.run("--on-drift", "fail")
+    assert (refused.code, refused.codes["t"], project.ran()) == (1, "output_modified", [])
+    again = project.run()
+    assert (again.code, project.ran()) == (0, ["t"])
+    assert "t: nobody can tell which files at o you wrote; all are kept" in again.err
+    assert project.read("o/f-with-a-long-name-7") == "7\n"
+    for words in (b"by hand\n", b"mine\n"):
+        assert project.shown(hashlib.sha256(words).hexdigest()) == words
+    (kept,) = (e["before"] for e in project.events() if e["event"] == "attempt_started")
+    assert f"holdfast show {kept[:12]}" in again.err
+    assert " o/mine\n" in project.ok("show", kept[:12]).out
+
+
+@pytest.mark.req("I5")
+def test_a_lost_list_of_long_ago_is_in_nobodys_way(project: Project) -> None:
+    listed(project, stamp="date +%N > o/now; ")
+    spoil(project, flip=False)
+    project.ok("repair")
+    project.run()
+    project.write("o/f-with-a-long-name-7", "by hand\n")
+    edited = project.run()
+    assert (edited.code, edited.codes) == (0, {"t": "amended"})
+    assert project.read("o/f-with-a-long-name-7") == "by hand\n"
+    project.ok("verify")
+
+
+@pytest.mark.req("D07", "I5")
+@pytest.mark.parametrize("flip", [False, True], ids=["gone", "flipped"])
+@pytest.mark.parametrize("beside", [{}, {"produces": "o"}], ids=["alone", "beside-outputs"])
+def test_lost_changes_have_one_way_out_and_all_name_it(
+    project: Project, beside: dict[str, str], flip: bool
+) -> None:
+    body = MANY.format("") + ("; mkdir -p o; echo 1 > o/one" if beside else "")
+    project.plan({"many": {"shell": project.sh(body), **BESIDE, **beside}})
+    project.run()
+    spoil(project, flip=flip)
+    way = "holdfast run --force-node many"
+    for _ in range(2):
+        for word in ("plan", "run"):
+            assert f"hint: {way}\n" in project.refused(9, word), word
+        assert f"holdfast repair, then {way}\n" in project.refused(9, "verify")
+        assert project.ok("repair", "--json").json["next"] == [way]
+    project.ran()
+    project.ok("plan", "--force-node", "many")
+    assert project.run("--force-node", "many").code == 0
+    assert project.ran() == ["many"]
+    assert project.run().states == {"many": "reused"}
+    project.ok("repair")
+    project.ok("verify")
