@@ -12,7 +12,8 @@ all of that is equal, a run now would decide the same, step by step. What is com
 - by place: the line's journal must end where it ended. Whatever a person, another run or a clean-up
   did to the line stands there;
 - by presence: contents that this run stands on and that could go without a trace must still be there,
-  and nothing may have been put into quarantine since.
+  and nothing may have been put into quarantine since. Whether every byte is right is asked by `verify`,
+  and by whatever reads it.
 
 Stamps are only trusted if they were old when the run began to look: a file that was touched in the
 last moments before could change once more without its stamps telling. Then there is no note, and the
