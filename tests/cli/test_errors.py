@@ -83,6 +83,69 @@ def test_what_cannot_be_stored_can_be_tried_again(project: Project) -> None:
     assert (error["code"], error["retryable"]) == ("store", True)
 
 
+def test_a_store_that_cannot_be_made_is_made_elsewhere(project: Project) -> None:
+    project.plan({"build": {"shell": "true"}})
+    refused = error_of(project, 74, "run", "--json", "--store", "/sys/holdfast")
+    assert "Errno" not in refused["message"]
+    assert refused["hint"].endswith("--store DIR or HOLDFAST_STORE")
+
+
+@pytest.mark.parametrize("command", ["run", "status", "doctor"])
+def test_a_file_is_no_store(project: Project, command: str) -> None:
+    project.plan({"build": {"shell": "true"}})
+    file = error_of(project, 2, command, "--json", "--store", "plan.yaml")
+    assert file["message"] == "'plan.yaml' is a file, and a store is a directory"
+    named = project.call(command, env={"HOLDFAST_STORE": str(project.root / "plan.yaml")})
+    assert (named.code, "--store or HOLDFAST_STORE" in named.err) == (2, True)
+
+
+def test_what_may_be_meant_by_a_file_that_is_not_there_is_said(project: Project) -> None:
+    def said(*words: str) -> tuple[str, list[str]]:
+        error = error_of(project, 2, *words, "--json")
+        return error["hint"], error["next"]
+
+    assert said("run", "any.yaml") == ("holdfast init", ["holdfast init"])
+    project.plan({"build": {"shell": "echo 1"}})
+    assert said("run", "any.yaml")[0] == "the plan file here is 'plan.yaml'"
+    assert said("run", "plam.yaml")[0] == "did you mean 'plan.yaml'?"
+    assert said("check", "plan")[0] == "did you mean 'plan.yaml'?"
+    assert said("run", "quickly")[0] == "a goal has more than one word"
+    project.write("plans/second.yml", "")
+    assert said("run", "plans/secnd.yml")[0] == "did you mean 'plans/second.yml'?"
+    assert said("run", "plans")[0] == "it is a directory; to work there, use -C plans"
+    project.ok("run")
+    assert said("amend", "build", "notes")[0].startswith("name a file that is there, '-' for stdin")
+    project.write("notes.md", "")
+    assert said("amend", "build", "nots.md")[0] == "did you mean 'notes.md'?"
+
+
+def test_who_names_a_step_that_is_like_none_is_told_where_all_of_them_are(project: Project) -> None:
+    project.plan({"build": {"shell": "true"}})
+    project.ok("run")
+    for words in (("why", "zz"), ("fork", "@", "--from", "zz")):
+        assert error_of(project, 2, *words, "--json")["next"] == ["holdfast ls"]
+    assert error_of(project, 2, "fork", "@", "--from", "buil", "--json")["hint"] == (
+        "did you mean 'build'?"
+    )
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_line_is_not_taken_for_the_plans_own(project: Project, name: str) -> None:
+    project.plan({"build": {"shell": "true"}})
+    error = error_of(project, 2, "run", "--json", "--plan-id", name)
+    assert error["message"] == "'--plan-id' names no line: it is empty"
+    assert error["hint"]
+    assert not project.store.exists()
+
+
+@pytest.mark.parametrize("size", [60, 5000, 60_000])
+def test_a_database_that_was_cut_off_is_for_repair(project: Project, size: int) -> None:
+    project.plan({"build": {"shell": "true"}})
+    project.ok("run")
+    os.truncate(project.store / "state.db", size)
+    assert "hint: holdfast repair\n" in project.refused(9, "verify")
+
+
 def test_words_for_people_name_the_code_and_what_to_do(project: Project) -> None:
     assert project.refused(2, "rum") == (
         "error[usage]: there is no command 'rum'\nhint: did you mean 'holdfast run'?\n"

@@ -49,6 +49,41 @@ def test_a_bad_plan_is_shown_with_every_problem(file: Path) -> None:
     assert all(char.isprintable() or char == "\n" for char in screen)
 
 
+HELPED = {"P013", "P014", "P018", "P019", "P020", "P037"}
+
+
+def test_what_to_do_about_bytes_and_numbers_is_said() -> None:
+    seen = set()
+    for file in FILES:
+        with pytest.raises(PlanError) as caught:
+            load_plan(str(file), check=wire.guard_flaw)
+        for item in caught.value.problems:
+            if item.code in HELPED:
+                assert item.hint, (file.name, item)
+                seen.add(item.code)
+    assert seen == HELPED - {"P013", "P019"}
+
+
+@pytest.mark.parametrize(
+    "content, hint",
+    [
+        (b"\x7fELF\x02\x01\xff\xfe", "save it as UTF-8"),
+        (b"- a\n- b\n", "begin with 'steps:' and one entry for each step"),
+        (b"steps:\n  a: [make]\n", "write its keys below its id, as 'run: make'"),
+        (b"name: [a]\nsteps:\n  a: {run: x}\n", "write one value, without '-' or brackets"),
+        (b"params: [a]\nsteps:\n  a: {run: x}\n", "write lines of 'key: value', without '-'"),
+        (b"limits: {parallel: 0}\nsteps:\n  a: {run: x}\n", "the nearest is 1"),
+        (b"name: &word a\ngoal: *wurd\nsteps:\n  a: {run: x}\n", "did you mean 'word'?"),
+    ],
+)
+def test_what_helps_is_said(tmp_path: Path, content: bytes, hint: str) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_bytes(content)
+    with pytest.raises(PlanError) as caught:
+        load_plan(str(file))
+    assert [item.hint for item in caught.value.problems] == [hint]
+
+
 def test_the_corpus_is_large_and_covers_the_catalogue() -> None:
     seen = {item.split(":")[0] for file in FILES for item in expected(file)}
     # Of bytes, sizes, missing and Python files there are no files here: the other tests make them.

@@ -14,7 +14,15 @@ from holdfast.cli.grown import grown
 from holdfast.cli.handing import handed_over, handoff_option
 from holdfast.cli.judge import Consent, ask_about_cost, judge, judging_options, stored_candidate
 from holdfast.cli.people import held_row, latest_run
-from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
+from holdfast.cli.place import (
+    Place,
+    file_option,
+    json_option,
+    known_step,
+    near_file,
+    place,
+    place_options,
+)
 from holdfast.cli.preview import look_ahead
 from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
@@ -234,4 +242,7 @@ def _read(file: str) -> bytes:
         with open(file, "rb") as opened:
             return opened.read()
     except OSError as error:
-        raise UsageError(f"cannot read '{file}': {error.strerror}") from error
+        hint = None
+        if isinstance(error, FileNotFoundError):
+            hint = near_file(file) or "name a file that is there, '-' for stdin, or none at all"
+        raise UsageError(f"cannot read '{file}': {error.strerror}", hint=hint) from error

@@ -23,6 +23,7 @@ from holdfast.ports import Store
 from holdfast.store.host import gone
 
 _CONTENT = Pattern(r"content '([0-9a-f]{64})'")
+_THIS = "holdfast verify"
 
 
 @click.command(
@@ -96,7 +97,7 @@ def verify(
 
 
 def _audited(where: Place) -> tuple[Audit, list[str]]:
-    """What was found, and how what is gone is made again."""
+    """What was found, and what to do about it."""
     try:
         with_store = where.open(readonly=True)
         try:
@@ -106,14 +107,15 @@ def _audited(where: Place) -> tuple[Audit, list[str]]:
             with_store.close()
     except IntegrityError as error:  # so damaged that it cannot be read through
         found = Audit((error.message,), CORRUPT | UNREADABLE, 0, 0, 0)
-        return found, _advice(where, None, found)
+        return found, _advice(where, None, found, error.hint)
 
 
-def _advice(where: Place, store: Store | None, found: Audit) -> list[str]:
+def _advice(where: Place, store: Store | None, found: Audit, hint: str | None = None) -> list[str]:
     """In the words of `repair`; without a store that can be read, what holds for most steps."""
     lost = {Digest(one) for told in found.problems for one in _CONTENT.findall(told)}
     if not lost:
-        return []
+        damaged = found.bits & (CORRUPT | UNREADABLE)
+        return [f"hint: {hint if hint and hint != _THIS else 'holdfast repair'}"] if damaged else []
     gone_now = Mended()
     with suppress(HoldfastError):
         gone_now = made_again(store, lost) if store is not None else gone_now

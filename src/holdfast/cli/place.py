@@ -237,7 +237,7 @@ def place(
     goal = plan if plan is not None and is_goal(plan) else ""
     file = None if goal else plan or _found()
     if plan is not None and not goal and not os.path.isfile(python_part(plan)[0] or plan):
-        raise UsageError(f"there is no plan file '{plan}'", hint=_goal_hint(plan))
+        raise UsageError(f"there is no plan file '{plan}'", hint=_instead_of(plan))
     root = root_of(file)
     refuse_password(store or "")
     location = wire.store_location(root, store)
@@ -337,10 +337,33 @@ def goal_line(goal: str) -> str:
         raise UsageError("the goal is not text in UTF-8") from error
 
 
-def _goal_hint(given: str) -> str | None:
-    """A goal has several words; one word alone is taken for a file."""
-    is_word = not given.endswith((*SUFFIXES, ".py")) and os.sep not in given
-    return "a goal has more than one word" if is_word else None
+def _instead_of(given: str) -> str:
+    """What to name instead of a plan file that is not there."""
+    path = python_part(given)[0] or given
+    if os.path.isdir(path):
+        return f"it is a directory; to work there, use -C {shlex.quote(path)}"
+    near = near_file(path, (*SUFFIXES, ".py"))
+    if near is not None:
+        return near
+    if not given.endswith((*SUFFIXES, ".py")) and os.sep not in given:
+        return "a goal has more than one word"
+    found = _found()
+    return f"the plan file here is '{found}'" if found else "holdfast init"
+
+
+def near_file(path: str, suffixes: tuple[str, ...] = ("",)) -> str | None:
+    """A question about the file that was probably meant by one that is not there; None if none is like it."""
+    import difflib
+
+    folder = os.path.dirname(path)
+    stems: dict[str, str] = {}
+    with suppress(OSError, ValueError):
+        for name in sorted(os.listdir(folder or os.curdir)):
+            if name.endswith(suffixes) and os.path.isfile(os.path.join(folder, name)):
+                stems.setdefault(os.path.splitext(name)[0], os.path.join(folder, name))
+    stem = os.path.splitext(os.path.basename(path))[0]
+    near = difflib.get_close_matches(stem, stems, n=1)
+    return f"did you mean '{stems[near[0]]}'?" if near else None
 
 
 def keep_line(where: Place, line: str, file: str = "") -> None:
@@ -406,6 +429,13 @@ def _keep_params(ctx: click.Context, _option: click.Parameter, given: tuple[str,
     ctx.meta[PARAMS] = found
 
 
+def _line_given(_ctx: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    """An empty name would be taken for none, and so for the plan's own line."""
+    if given is not None and not given.strip():
+        raise UsageError("'--plan-id' names no line: it is empty", hint="name one, or leave it out")
+    return given
+
+
 def place_options(command: F) -> F:
     """The options that say where a command works, and what its plan is given."""
     command = click.option(
@@ -421,9 +451,12 @@ def place_options(command: F) -> F:
         metavar="DIR",
         help="Where state lives: a directory (default: .holdfast beside the plan) or postgresql://…",
     )(command)
-    return click.option("--plan-id", metavar="NAME", help="The line, if not the plan's own name.")(
-        command
-    )
+    return click.option(
+        "--plan-id",
+        metavar="NAME",
+        callback=_line_given,
+        help="The line, if not the plan's own name.",
+    )(command)
 
 
 def file_option(command: F) -> F:
@@ -486,7 +519,8 @@ def known_step(plan: Plan, given: str) -> StepId:
     """A step of the plan by its id; that of an item also by its key as it is."""
     step_id = step_named(given, plan.steps)
     if step_id is None:
-        raise UsageError(f"the plan has no step '{given}'", hint=nearest(given, plan.steps))
+        hint = nearest(given, plan.steps) or "holdfast ls"
+        raise UsageError(f"the plan has no step '{given}'", hint=hint)
     return step_id
 
 

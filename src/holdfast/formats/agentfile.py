@@ -47,7 +47,8 @@ def _number(least: float, most: float) -> Shape[float]:
             return None
         if not least <= value <= most:
             message = f"{reading.label(key)} must be from {least:g} to {most:g}"
-            reading.problems.add("P037", node, message)
+            hint = f"the nearest is {min(max(value, least), most):g}"
+            reading.problems.add("P037", node, message, hint)
             return None
         return float(value)
 

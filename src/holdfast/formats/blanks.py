@@ -15,7 +15,7 @@ import yaml
 
 from holdfast.formats.nodes import Mapping, Node, Scalar, read
 from holdfast.formats.params import taken
-from holdfast.formats.problems import Problems
+from holdfast.formats.problems import BEGIN, Problems
 from holdfast.formats.reading import ParamType, Reading
 from holdfast.formats.shapes import plain
 from holdfast.model.digest import Json
@@ -69,7 +69,7 @@ def filled_in(content: bytes, file: str, reading: Reading, values: Table[str, Js
 def _tree(content: bytes, file: str, problems: Problems) -> Mapping:
     tree = read(content, problems, strict_json=file.endswith(".json"))
     if not isinstance(tree, Mapping):
-        raise problems.fatal("P032", tree, "a plan is a mapping with 'steps'")
+        raise problems.fatal("P032", tree, "a plan is a mapping with 'steps'", BEGIN)
     return tree
 
 

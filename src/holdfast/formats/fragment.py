@@ -19,7 +19,7 @@ from holdfast.formats.graph import GRAPH, context_of
 from holdfast.formats.nodes import Bounds, Mapping, Node, Scalar, read
 from holdfast.formats.onestep import step_of
 from holdfast.formats.premises import check_premises
-from holdfast.formats.problems import NOWHERE, Problems, folded, quoted
+from holdfast.formats.problems import BEGIN, NOWHERE, Problems, folded, quoted
 from holdfast.formats.reading import Check, Param, Reading, kind_of
 from holdfast.formats.records import Key, record
 from holdfast.formats.wiring import Wired, check_wiring, wired_of
@@ -55,7 +55,7 @@ def read_fragment(
     tree = read(content, problems, strict_json=is_json, bounds=Bounds.of(walls))
     if not isinstance(tree, Mapping):
         message = f"a fragment is a mapping with 'steps', not {kind_of(tree)}"
-        raise problems.fatal("P032", tree, message)
+        raise problems.fatal("P032", tree, message, BEGIN)
     reading = Reading(problems, Path(root), source=content, check=check, walls=walls)
     given = record(reading, "fragment", tree, FRAGMENT) or {}
     _check_schema(tree, given, problems)

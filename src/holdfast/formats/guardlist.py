@@ -70,7 +70,7 @@ def _file(reading: Reading, key: str, node: Node) -> Json:
     least, most = given.get("min_bytes"), given.get("max_bytes")
     if isinstance(least, int) and isinstance(most, int) and least > most:
         message = f"'min_bytes' is larger than 'max_bytes' in {reading.label(key)}"
-        reading.problems.add("P037", node, message)
+        reading.problems.add("P037", node, message, "swap them")
         return None
     return {name: value for name, value in given.items() if isinstance(value, str | int)}
 
@@ -113,7 +113,8 @@ def _votes(reading: Reading, key: str, node: Node) -> int | None:
     value = whole(1).read(reading, key, node)
     if value is not None and value not in _VOTES:
         message = f"{reading.label(key)} must be 1, 3 or {_MOST_VOTES}: a majority is wanted"
-        reading.problems.add("P037", node, message)
+        near = min(_VOTES, key=lambda votes: abs(votes - value))
+        reading.problems.add("P037", node, message, f"the nearest is {near}")
         return None
     return value
 
@@ -157,7 +158,8 @@ def _codes(reading: Reading, key: str, node: Node) -> tuple[int, ...] | None:
         value = item.value if isinstance(item, Scalar) else None
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST_CODE:
             message = f"{reading.label(key)} must hold exit codes from 1 to {_MOST_CODE}"
-            reading.problems.add("P037", item, message)
+            hint = "write whole numbers, as [2, 70]"
+            reading.problems.add("P037", item, message, hint)
             return None
         codes[value] = item
     return tuple(codes)

@@ -95,6 +95,7 @@ _PAIR = Pattern(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC
 _SURROGATE = b"\xed\xa0"
 _MARK = b"\xef\xbb\xbf"  # of the byte order
 _CHECK_EVERY = 2047
+_DEEP = "put deep data into a file and name it under 'inputs'"
 
 
 class _Mark(Protocol):
@@ -169,7 +170,7 @@ def read(
     except (ValueError, OverflowError) as error:  # the parser in Python lets some numbers through
         raise problems.fatal("P015", NOWHERE, "a number or an escape cannot be read") from error
     except RecursionError as error:
-        raise problems.fatal("P019", NOWHERE, "the file is nested too deep") from error
+        raise problems.fatal("P019", NOWHERE, "the file is nested too deep", _DEEP) from error
     except MemoryError as error:
         raise problems.fatal("P011", NOWHERE, "the file needs more memory than there is") from error
     if strict_json:
@@ -198,7 +199,8 @@ def decode(content: bytes, problems: Problems, bounds: Bounds) -> str:
         what = "a lone surrogate" if surrogate else f"the byte 0x{content[start]:02x}"
         before = content[:start].decode("utf-8-sig")
         place = _place(before, len(before))
-        raise problems.fatal("P013", place, f"the file is not UTF-8: {what}") from error
+        hint = "save it as UTF-8"
+        raise problems.fatal("P013", place, f"the file is not UTF-8: {what}", hint) from error
     if any(item in content for item in _BREAKS):
         _refuse_character(text, problems)
     return text
@@ -216,7 +218,9 @@ def _refuse_character(text: str, problems: Problems) -> None:
     if found:
         char = ord(found.group())
         hint = (
-            f'inside double quotes, write "\\u{char:04x}"' if char in {0x85, 0x2028, 0x2029} else ""
+            f'inside double quotes, write "\\u{char:04x}"'
+            if char in {0x85, 0x2028, 0x2029}
+            else "remove it"
         )
         message = f"the character U+{char:04X} is not allowed in a plan"
         raise problems.fatal("P014", _place(text, found.start()), message, hint)
@@ -259,9 +263,10 @@ def _translate(error: yaml.YAMLError, text: str, problems: Problems) -> NoReturn
     reason = str(getattr(error, "problem", None) or "it cannot be read")
     context = getattr(error, "context", None)
     if "alias" in reason:
-        raise problems.fatal("P018", place, reason) from error
+        raise problems.fatal("P018", place, reason, "write the value out") from error
     if "escape" in reason and "Unicode" in reason:
-        raise problems.fatal("P014", place, "an escape does not name a character") from error
+        message = "an escape does not name a character"
+        raise problems.fatal("P014", place, message, "write the character itself") from error
     message = f"this is not YAML: {reason}" + (f" {context}" if context else "")
     raise problems.fatal("P015", place, message, _syntax_hint(text, place)) from error
 
@@ -316,11 +321,13 @@ class _Reader:
             elif kind is yaml.DocumentStartEvent:
                 documents += 1
                 if documents > 1:
-                    raise self.fail("P020", event, "a second document starts here")
+                    hint = "keep one document in a file"
+                    raise self.fail("P020", event, "a second document starts here", hint)
             elif kind is yaml.StreamEndEvent:
                 break
         if self.root is None:
-            raise self.problems.fatal("P020", Place(1, 1), "the file is empty")
+            hint = "a plan begins with 'steps:' and one entry for each step"
+            raise self.problems.fatal("P020", Place(1, 1), "the file is empty", hint)
         return self.root
 
     def fail(self, code: str, event: ParserEvent, message: str, hint: str = "") -> PlanError:
@@ -342,7 +349,7 @@ class _Reader:
             found = FORBIDDEN_VALUE.search(text)
             char = ord(found.group()) if found else 0
             message = f"the character U+{char:04X} is not allowed in a plan"
-            raise self.fail("P014", event, message)
+            raise self.fail("P014", event, message, "remove it")
         node = Scalar(value, mark.line + 1, mark.column + 1)
         self.count += 1
         if event.anchor is not None:
@@ -407,7 +414,8 @@ class _Reader:
 
     def keep(self, anchor: str, kept: _Kept, place: Node) -> None:
         if anchor in self.kept:
-            self.problems.add("P018", place, f"the anchor {quoted(anchor)} is set twice")
+            what = f"the anchor {quoted(anchor)} is set twice"
+            self.problems.add("P018", place, what, "give one of them another name")
         self.kept[anchor] = kept
 
     def alias(self, event: ParserEvent) -> None:
@@ -416,7 +424,9 @@ class _Reader:
         if kept is None:
             inside = any(item.anchor == name for item in self.stack)
             what = "holds itself" if inside else "stands for nothing before it"
-            raise self.fail("P018", event, f"the alias {quoted(name)} {what}")
+            near = "" if inside else self.problems.did_you_mean(name, self.kept)
+            hint = near or "write the value out"
+            raise self.fail("P018", event, f"the alias {quoted(name)} {what}", hint)
         self.aliases += 1
         if self.aliases > self.bounds.aliases:
             message = f"there are more than {self.bounds.aliases:,} aliases"
@@ -424,7 +434,7 @@ class _Reader:
         self.count += kept.weight
         if self.count > self.bounds.expanded:
             message = f"the aliases expand to more than {self.bounds.expanded:,} values"
-            raise self.fail("P018", event, message)
+            raise self.fail("P018", event, message, "put the values into a file, or use 'defaults'")
         if len(self.stack) + kept.height > self.bounds.depth:
             raise self.too_deep(event)
         if self.stack and self.stack[-1].height <= kept.height:

@@ -42,7 +42,8 @@ def step_of(
     """Read one step; what reaches beyond it is kept in `wired` with its place."""
     if not isinstance(node, Mapping):
         message = f"step {quoted(wired.id)} must be a mapping, not {kind_of(node)}"
-        reading.problems.add("P032", node, message)
+        hint = "write its keys below its id, as 'run: make'"
+        reading.problems.add("P032", node, message, hint)
         return None
     reading.has_items, reading.from_step, reading.listed = "for_each" in node.pairs, None, None
     reading.conditions = []

@@ -23,7 +23,7 @@ from holdfast.formats.onestep import step_of
 from holdfast.formats.params import read_params
 from holdfast.formats.premises import check_premises, taken
 from holdfast.formats.prepared import check_prepared, full_name
-from holdfast.formats.problems import NOWHERE, Problems, folded, in_order, quoted
+from holdfast.formats.problems import BEGIN, NOWHERE, Problems, folded, in_order, quoted
 from holdfast.formats.reading import Check, Find, Named, Reading, kind_of
 from holdfast.formats.records import record
 from holdfast.formats.strangers import refuse_stranger, refuse_unknown
@@ -161,7 +161,7 @@ def _plan(
     tree = read(content, problems, strict_json=file.endswith(".json"), bounds=bounds)
     if not isinstance(tree, Mapping):
         message = f"a plan is a mapping with 'steps', not {kind_of(tree)}"
-        raise problems.fatal("P032", tree, message)
+        raise problems.fatal("P032", tree, message, BEGIN)
     reading = Reading(problems, root, source=content, check=asked.check, models=asked.models)
     reading.prompts, reading.walls = asked.prompts, asked.walls
     refuse_stranger(problems, tree)

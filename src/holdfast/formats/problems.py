@@ -138,6 +138,8 @@ CODES = {
     "P916": "a step that sees secrets is for a queue, whose workers are given none",
 }
 
+BEGIN = "begin with 'steps:' and one entry for each step"  # what a file lacks that is no mapping
+
 MOST_PROBLEMS = 1000
 MOST_SUGGESTIONS = 50
 MOST_CANDIDATES = 2000

@@ -69,7 +69,8 @@ def json_schema(reading: Reading, key: str, node: Node) -> Json:
         return written
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
         message = f"{reading.label(key)} must be a file or a mapping, not {kind_of(node)}"
-        reading.problems.add("P032", node, message)
+        hint = "name a file, or write the schema out as a mapping"
+        reading.problems.add("P032", node, message, hint)
         return None
     value = node.value
     known = reading.contents.get(f"schema {value}")

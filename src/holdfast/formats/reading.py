@@ -98,6 +98,8 @@ class Reading:
         hint = ""
         if isinstance(node, Scalar) and "text" in wanted and node.value is not None:
             hint = "put it in quotes"
+        elif isinstance(node, Listing):
+            hint = _instead_of_list(wanted)
         message = f"{self.label(key)} must be {wanted}, not {kind_of(node)}"
         self.problems.add("P032", node, message, hint)
 
@@ -126,6 +128,13 @@ class Reading:
         if self.lines is None:
             self.lines = _BREAK.split(self.source.decode("utf-8-sig", "replace"))
         return list(enumerate(self.lines[node.line - 1 :], node.line))
+
+
+def _instead_of_list(wanted: str) -> str:
+    if wanted.startswith("a mapping"):
+        return "write lines of 'key: value', without '-'"
+    is_one = wanted.startswith(("text", "a number", "a whole number", "true"))
+    return "write one value, without '-' or brackets" if is_one else ""
 
 
 def kind_of(node: Node) -> str:

@@ -94,7 +94,8 @@ def whole(least: int) -> Shape[int]:
             return None
         if not least <= value <= _MOST:
             message = f"{reading.label(key)} must be from {least} to {_MOST:,}"
-            reading.problems.add("P037", node, message)
+            hint = f"the nearest is {min(max(value, least), _MOST):,}"
+            reading.problems.add("P037", node, message, hint)
             return None
         return value
 
@@ -111,7 +112,8 @@ def decimal(least: float, most: float) -> Shape[float]:
             return None
         if not least <= value <= most:
             message = f"{reading.label(key)} must be from {least:g} to {most:g}"
-            reading.problems.add("P037", node, message)
+            hint = f"the nearest is {min(max(value, least), most):g}"
+            reading.problems.add("P037", node, message, hint)
             return None
         return value
 

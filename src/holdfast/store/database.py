@@ -32,6 +32,7 @@ from holdfast.errors import (
     LockedError,
     StoreError,
     UsageError,
+    outside_fault,
 )
 from holdfast.model.artifact import Source, Status
 from holdfast.store.aside import say_aside
@@ -269,7 +270,11 @@ class Database:
             sync_directory(os.path.dirname(self._path))
         except OSError as error:
             self.poison(f"'{self._path}': {error}")
-            raise StoreError(f"the database '{self._path}' cannot be synced: {error}") from error
+            fault, said = outside_fault(error), (error.strerror or str(error)).lower()
+            raise StoreError(
+                f"the database '{self._path}' cannot be synced: {said}",
+                hint=fault.hint if fault else None,
+            ) from error
         self._log_is_kept = True
 
     def _watch_log(self) -> None:
@@ -472,9 +477,18 @@ class Database:
                 )
             case apsw.IOError():
                 self.poison(f"'{self._path}': {error}")
-                return StoreError(f"the database '{self._path}' cannot be read or written: {error}")
+                return StoreError(
+                    f"the database '{self._path}' cannot be read or written: {error}",
+                    hint="look whether the disk is full or fails, or files may not grow (ulimit -f),"
+                    " then resume",
+                )
             case apsw.CantOpenError() | apsw.ReadOnlyError() if why := why_fixed(self._path):
                 return self._unwritable(why)
+            case apsw.CantOpenError() if os.access(self._path, os.R_OK | os.W_OK):
+                return StoreError(
+                    f"the database '{self._path}' refused: {error}",
+                    hint="let more files be open at once (ulimit -n), then resume",
+                )
             case apsw.CorruptError():  # so SQLite also calls a page that the disk did not give
                 return IntegrityError(
                     f"the database '{self._path}' is damaged, or the disk could not read it: {error}"

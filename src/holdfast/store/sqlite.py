@@ -11,13 +11,14 @@ The tables and what is done with them: see `relational`. A batch costs one fsync
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable
 from typing import Self
 
 import apsw
 
-from holdfast.errors import HoldfastError, StoreError, UsageError
+from holdfast.errors import HoldfastError, StoreError, UsageError, outside_fault
 from holdfast.model.digest import Digest
 from holdfast.store.blobs import BlobFiles, Write, make_tree, sync_directory, write_once
 from holdfast.store.database import (
@@ -123,4 +124,17 @@ def _made(directory: str, *, busy_ms: int, say: Callable[[str], None]) -> Databa
             sync_directory(os.path.dirname(directory))
             return database
     except OSError as error:
-        raise StoreError(f"no store can be made at '{directory}': {error}") from error
+        raise _unmade(directory, error) from error
+
+
+def _unmade(directory: str, error: OSError) -> StoreError:
+    """Nothing was begun yet, so that there is nothing to resume; else another place may do."""
+    fault = outside_fault(error)
+    if error.errno == errno.EFBIG:
+        hint = "let files be larger (ulimit -f)"
+    elif fault is not None:
+        hint = (fault.hint or "").partition(", then ")[0]
+    else:
+        hint = "name a place where you can write: --store DIR or HOLDFAST_STORE"
+    said = (error.strerror or str(error)).lower()
+    return StoreError(f"no store can be made at '{directory}': {said}", hint=hint or None)
