@@ -173,6 +173,18 @@ def test_what_is_gone_from_the_project_is_not_in_a_worktree(
     assert not project.has("two.txt")
 
 
+def test_a_link_that_is_gone_from_the_project_is_not_in_a_worktree(project: Project) -> None:
+    committed(project, **{"real.txt": "real\n"})
+    (project.root / "conf").symlink_to("real.txt")
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-q", "-m", "link")
+    (project.root / "conf").unlink()
+    project.plan({"s": {"shell": "cat conf || echo none", **WORKTREE, "guards": []}})
+    project.run()
+    assert project.shown("s") in {b"", b"none\n"}
+    assert "none" in project.ok("logs", "s").out
+
+
 @pytest.mark.parametrize(
     ("command", "inputs", "left"),
     [

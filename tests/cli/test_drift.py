@@ -286,6 +286,24 @@ def test_an_amendment_is_written_to_the_output_path(project: Project) -> None:
     assert "no accepted artifact" in _never(project)
 
 
+@pytest.mark.req("I5")
+def test_a_version_of_a_person_that_the_store_lost_is_stored_again_first(project: Project) -> None:
+    """It lies there once more, from a back-up of the person's own; the version after it stands."""
+    make(project)
+    project.run()
+    first = b"first " * 5_000 + b"\n"
+    project.ok("amend", "a", "-", stdin=first)
+    project.run()
+    project.ok("amend", "a", "-", stdin=b"second\n")
+    project.run()
+    (content,) = (p for p in (project.store / "blobs").glob("??/*") if p.read_bytes() == first)
+    content.unlink()
+    (project.root / "out.txt").write_bytes(first)
+    project.run()
+    assert project.read("out.txt") == "second\n"
+    assert content.read_bytes() == first
+
+
 def _never(project: Project) -> str:
     project.plan({"new": {"run": ["true"]}}, file="other.yaml", name="other")
     return project.refused(2, "amend", "new", "-", "-f", "other.yaml")

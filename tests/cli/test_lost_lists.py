@@ -108,3 +108,27 @@ def test_lost_changes_have_one_way_out_and_all_name_it(
     assert project.run().states == {"many": "reused"}
     project.ok("repair")
     project.ok("verify")
+
+
+@pytest.mark.req("I5")
+def test_lost_changes_make_no_other_step_run(project: Project) -> None:
+    """`a` has to know whether `c`, which writes over it, stands: that looks at all of the plan."""
+    steps = {
+        "a": {"shell": project.sh("echo a > o.txt"), "produces": "o.txt"},
+        "c": {"shell": project.sh("echo c > o.txt"), "produces": "o.txt", "needs": "a"},
+        "many": {"shell": project.sh(MANY.format("")), **BESIDE},
+    }
+    project.plan(steps)
+    project.run("-j", "1")
+    project.ran()
+    spoil(project, flip=False)
+    assert "--force-node many" in project.refused(9, "run", "-j", "1")
+    assert (project.ran(), project.read("o.txt")) == ([], "c\n")
+
+
+@pytest.mark.req("D07")
+def test_verify_needs_no_plan_that_can_be_read(project: Project) -> None:
+    listed(project)
+    gone = spoil(project, flip=False)
+    project.write("plan.yaml", "steps: [")
+    assert f"content '{gone}'" in project.refused(9, "verify")

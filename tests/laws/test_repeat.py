@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import partial
@@ -24,6 +25,7 @@ from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.repeat import Repeated, repeat_run
 from holdfast.engine.runs import start_run
+from holdfast.engine.stamps import stamps_of
 from holdfast.engine.survey import SETTLED_NS, Survey
 from holdfast.engine.unchanged import Question, read_note
 from holdfast.engine.world import World
@@ -722,3 +724,17 @@ def test_what_a_shared_store_lost_meanwhile_is_missed(root: str) -> None:
         lost = next(here.digest for here in state.steps.values() if here.digest is not None)
         shop.bed.store.forget([lost], 1 << 60)
         assert shop.run()[1] is False
+
+
+@pytest.mark.req("R54")
+def test_words_that_look_like_long_ways_take_no_room(root: str) -> None:
+    """As text in base64 does, that a command is given."""
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        words = [f"{number}/" + "ab/" * 1_000 for number in range(200)]
+        words += [f"/{'ab/' * 10}", f"{'a/' * 20_000}b"]
+        tracemalloc.start()
+        try:
+            assert stamps_of(place, words) is not None
+            assert tracemalloc.get_traced_memory()[1] < 8 * 1024 * 1024
+        finally:
+            tracemalloc.stop()

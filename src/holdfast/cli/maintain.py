@@ -116,12 +116,12 @@ def _advice(where: Place, store: Store | None, found: Audit, hint: str | None = 
     if not lost:
         damaged = found.bits & (CORRUPT | UNREADABLE)
         return [f"hint: {hint if hint and hint != _THIS else 'holdfast repair'}"] if damaged else []
-    gone_now = Mended()
-    with suppress(HoldfastError):
+    gone_now, then = Mended(), ["holdfast run"]
+    with suppress(HoldfastError):  # the plan is not asked whether the store is whole
         gone_now = made_again(store, lost) if store is not None else gone_now
+        then = commands(where, gone_now) or then
     names = ", ".join(f"'{step}'" for _, step in sorted(gone_now.asked))
     asked = f"what {names} made, only if you ask for it: that may repeat what was done"
-    then = commands(where, gone_now) or ["holdfast run"]
     how = f"what a step made is made again by: {', then '.join(['holdfast repair', *then])}"
     return [how, *([asked] if names else [])]
 

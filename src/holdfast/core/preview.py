@@ -121,6 +121,9 @@ class Sight(Protocol):
     def disk(self, step: Step, artifact: Artifact | None) -> Disk:
         """Compare the step's files with an artifact; without one, whatever a person wrote is an edit."""
 
+    def due(self, artifact: Artifact) -> Disk:
+        """What a run puts in place and removes again of changes made in a copy."""
+
     def theirs(self, step: Step) -> tuple[str, ...]:
         """The files at its outputs that are stored as a person's version."""
 
@@ -316,6 +319,9 @@ class _Foresight:
             return self._made(
                 step, Outlook("run", choice.reason, probe, None, "make", is_new=fresh)
             )
+        if step.changes_copy:
+            due = self._sight.due(choice.artifact)
+            disk = disk._replace(written=(*disk.written, *due.written), removed=due.removed)
         if choice.action == "reuse":
             found = Outlook("reuse", choice.reason, probe, choice.artifact)
             return replace(found, written=disk.written, removed=disk.removed)

@@ -243,10 +243,9 @@ class _Sight:
         found = self._outputs.drift_of(step, self._there(step), wanted, lambda: self._all(step))
         if lost or found.state == "edited":
             return Disk(found.paths if found.state == "edited" else (), lost=lost)
-        due = self._due(artifact) if step.changes_copy and artifact is not None else Disk()
-        return due._replace(written=(*found.paths, *due.written))
+        return Disk(written=found.paths)
 
-    def _due(self, artifact: Artifact) -> Disk:
+    def due(self, artifact: Artifact) -> Disk:
         """What a run does again of changes made in a copy, once the steps before it did theirs."""
         try:
             manifest = self._store.get(artifact.digest)

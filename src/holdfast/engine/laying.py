@@ -11,7 +11,7 @@ from holdfast.engine.copies import Copy
 from holdfast.engine.furnish import furnish, named_in, write_file
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.taking import Taker
-from holdfast.engine.unwind import reads
+from holdfast.engine.unwind import reader
 from holdfast.engine.world import World
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step, StepId
@@ -64,14 +64,13 @@ class Layer:
         """What the step would read of the commit, though it is not in the project any more."""
         words = step.run or shell_words(step.shell)
         named = named_files(words, copy.folder).get("files", ()) if step.uses == "shell" else ()
-        paths = [
-            path.removeprefix(copy.prefix) for path in copy.files if path.startswith(copy.prefix)
-        ]
+        is_read, root, prefix = reader(step), self._world.root, copy.prefix
+        there = [*copy.files, *copy.links]
+        paths = [path.removeprefix(prefix) for path in there if path.startswith(prefix)]
         return [
             path
             for path in paths
-            if (path in named or reads(step, path))
-            and not _is_file(os.path.join(self._world.root, path))
+            if (path in named or is_read(path)) and not _is_file(os.path.join(root, path))
         ]
 
     def candidate(self, copy: Copy, candidate: Candidate) -> None:

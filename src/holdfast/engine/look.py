@@ -108,7 +108,7 @@ class Looker:
             try:
                 stands = self._standing(step, Look(probed, choice), choice.artifact)
             except IntegrityError as error:
-                if whole_of(self._world.store, [(choice.artifact.digest, choice.artifact.form)]):
+                if self._is_whole(choice.artifact):
                     raise
                 raise changes_lost(step.id, error.message) from error
             if stands is not None:
@@ -124,14 +124,20 @@ class Looker:
         try:
             return self._beside(step, probed, choice, choice.artifact)
         except IntegrityError as error:  # what should be put there cannot be read: it is made again
-            if not self._state.may_run(step.id):
+            is_anothers = self._is_whole(choice.artifact)
+            if is_anothers or not self._state.may_run(step.id):
                 raise
+            if step.changes_copy:
+                raise changes_lost(step.id, error.message) from error
             if self._state.options.on_drift == "fail" and (edited := self.edited(step, probed)):
                 return Look(probed, Choice("run", Reason("output_modified", edited)))
             self._world.remind(f"{step.id}: {error.message}; it is made again")
             missing = Reason("output_missing", step.produces)
             gone = Reason(RECEIPT_GONE) if step.done_once else None
             return Look(probed, Choice("run", missing, repeats=gone))
+
+    def _is_whole(self, artifact: Artifact) -> bool:
+        return bool(whole_of(self._world.store, [(artifact.digest, artifact.form)]))
 
     def _beside(self, step: Step, probed: Probed, choice: Choice, artifact: Artifact) -> Look:
         """What becomes of an artifact that stands, given what lies at its output paths."""
@@ -402,6 +408,7 @@ class Looker:
         key = edit_key(self._state.run, step.id, PLACE)
         there = self._outputs.read(step)
         theirs = self._outputs.written_by_people(step, there, partial(self._known, step))
+        self._outputs.save([entry.path for entry in there])
         try:
             paths = self._outputs.place(step, entries, key)
         except EditError:

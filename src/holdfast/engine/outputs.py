@@ -126,6 +126,13 @@ class Outputs:
         digest = digest_bytes(manifest)
         return Kept(digest, (*blobs, (digest, manifest)), entries)
 
+    def save(self, paths: Sequence[str]) -> None:
+        """Have what lies there in the store before it is replaced, at once."""
+        kept = self.keep_paths(paths)
+        for digest, content in kept.blobs:
+            if digest != kept.digest:  # nobody asks for the list of them
+                self._store.put(content)
+
     def check(self, path: str) -> None:
         """EditError if what lies at or beneath a path cannot be stored."""
         for entry in self.read_paths([path]):

@@ -15,6 +15,7 @@ from holdfast.model.digest import Digest, digest_bytes
 
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _MOST_LINKS = 40  # that lead to one file, as in the kernel
+_LONGEST = 4096  # bytes of a path that the kernel takes; words of commands may be longer
 
 
 def stamps_of(root: str, paths: Iterable[str], before: int | None = None) -> Digest | None:
@@ -42,23 +43,24 @@ class _Walk:
         self._lacking: set[str] = set()  # directories in which something was not found
 
     def look_at(self, path: str) -> None:
-        above, name = os.path.split(path)
-        place = self._way(above)
+        above, _, name = path.rpartition("/")
+        place = self._way(above) if len(path) < _LONGEST else None
         end = None if place is None else self._follow(place, name)
         if end is None:
             self.marks.append("-")
 
     def _way(self, path: str) -> str | None:
-        """The directory that a path leads to; None if there is none."""
-        new = []
-        while path not in self._ways:
-            new.append(path)
-            path = os.path.dirname(path)
-        place = self._ways[path]
-        for path in reversed(new):
-            if place is not None:
-                place = self._follow(place, os.path.basename(path), is_way=True)
-            self._ways[path] = place
+        """The directory that a path leads to; None if there is none, and nothing is kept of it."""
+        if path in self._ways:
+            return self._ways[path]
+        place, end = self._ways[""], -1
+        while place is not None and end < len(path):
+            start, end = end + 1, path.find("/", end + 1)
+            end = len(path) if end < 0 else end
+            here = path[:end]
+            if here not in self._ways:
+                self._ways[here] = self._follow(place, path[start:end], is_way=True)
+            place = self._ways[here]
         return place
 
     def _follow(self, place: str, name: str, *, is_way: bool = False) -> str | None:

@@ -155,11 +155,7 @@ class Taker:
     def put_in_place(self, changes: Sequence[FileChange], key: str) -> tuple[str, ...]:
         """Write files of a result that stands, once what they replace is stored."""
         with exclusive(self._place):
-            there = [change.path for change in changes if change.before is not None]
-            kept = self._outputs.keep_paths(there)
-            for digest, content in kept.blobs:
-                if digest != kept.digest:  # nobody asks for the list of them
-                    self._world.store.put(content)
+            self._outputs.save([change.path for change in changes if change.before is not None])
             return self._outputs.write(changes, key)
 
     def check_outputs(self, step: Step, changes: Sequence[Change]) -> None:

@@ -124,8 +124,10 @@ def leave_note(
         paths = tuple(sorted({*_looked_at(world, state.plan), *_changed(world, state)}))
         before = state.since * 1_000_000 - SETTLED_NS
         stamps, lost = stamps_of(world.root, paths, before), _lost(world, before)
+        if stamps is None or lost is None:
+            return
         apart = _apart(world, state)
-        if stamps is not None and lost is not None and not world.store.absent(apart):
+        if not world.store.absent(apart):
             question = Question(begun, state.line, state.options, tools)
             asked, fresh = question.digest(world), _fresh(world, state)
             ran = end_of(world, f"run:{state.run}")

@@ -204,11 +204,18 @@ def _spelled(change: Change | Settled) -> str:
 
 def reads(step: Step, path: str) -> bool:
     """Whether a step declares that it reads this path."""
-    for item in step.inputs:
-        if is_plain(item.glob):
-            place = item.glob.rstrip("/")
-            if path == place or path.startswith(f"{place}/"):
-                return True
-        elif glob_regex(item.glob).match(path):
+    return reader(step)(path)
+
+
+def reader(step: Step) -> Callable[[str], bool]:
+    """Whether a step declares that it reads a path, for many paths."""
+    globs = [item.glob for item in step.inputs]
+    places = [glob.rstrip("/") for glob in globs if is_plain(glob)]
+    patterns = [glob_regex(glob) for glob in globs if not is_plain(glob)]
+
+    def is_read(path: str) -> bool:
+        if any(path == place or path.startswith(f"{place}/") for place in places):
             return True
-    return False
+        return any(pattern.match(path) for pattern in patterns)
+
+    return is_read
