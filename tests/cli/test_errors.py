@@ -90,13 +90,14 @@ def test_a_store_that_cannot_be_made_is_made_elsewhere(project: Project) -> None
     assert refused["hint"].endswith("--store DIR or HOLDFAST_STORE")
 
 
-@pytest.mark.parametrize("command", ["run", "status", "doctor"])
-def test_a_file_is_no_store(project: Project, command: str) -> None:
+def test_a_file_is_no_store(project: Project) -> None:
     project.plan({"build": {"shell": "true"}})
-    file = error_of(project, 2, command, "--json", "--store", "plan.yaml")
-    assert file["message"] == "'plan.yaml' is a file, and a store is a directory"
-    named = project.call(command, env={"HOLDFAST_STORE": str(project.root / "plan.yaml")})
+    place = project.root / "plan.yaml"
+    file = error_of(project, 2, "run", "--json", "--store", "plan.yaml")
+    assert file["message"] == f"'{place}' is a file, and a store is a directory"
+    named = project.call("run", env={"HOLDFAST_STORE": str(place)})
     assert (named.code, "--store or HOLDFAST_STORE" in named.err) == (2, True)
+    assert place.read_bytes().startswith(b"{")
 
 
 def test_what_may_be_meant_by_a_file_that_is_not_there_is_said(project: Project) -> None:

@@ -127,8 +127,12 @@ def _made(directory: str, *, busy_ms: int, say: Callable[[str], None]) -> Databa
         raise _unmade(directory, error) from error
 
 
-def _unmade(directory: str, error: OSError) -> StoreError:
+def _unmade(directory: str, error: OSError) -> HoldfastError:
     """Nothing was begun yet, so that there is nothing to resume; else another place may do."""
+    if error.errno == errno.EEXIST:
+        message = f"'{directory}' is a file, and a store is a directory"
+        hint = "name a directory or postgresql://…: --store or HOLDFAST_STORE"
+        return UsageError(message, hint=hint)
     fault = outside_fault(error)
     if error.errno == errno.EFBIG:
         hint = "let files be larger (ulimit -f)"

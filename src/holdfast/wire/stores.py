@@ -14,23 +14,19 @@ if TYPE_CHECKING:
     from holdfast.ports import Store
 
 STORE_NAME = ".holdfast"
-_OTHER = "name a directory or postgresql://…: --store or HOLDFAST_STORE"
 _VERSION_AT = 60  # where a SQLite file holds the version of its tables
 
 
 def store_location(root: str, given: str | None) -> str:
     """Where the state of a project lives: as told, else beside the plan."""
-    own = os.path.join(root, STORE_NAME)
-    named = given or os.environ.get("HOLDFAST_STORE") or own
+    named = given or os.environ.get("HOLDFAST_STORE") or os.path.join(root, STORE_NAME)
     kind, is_address, _ = named.partition("://")
     if not is_address:
-        if named != own and os.path.isfile(named):
-            raise UsageError(f"'{named}' is a file, and a store is a directory", hint=_OTHER)
         return os.path.abspath(named)
     if kind not in SCHEMES:
         raise UsageError(
             f"there are no stores at '{kind}://…'",
-            hint=_OTHER,
+            hint="name a directory or postgresql://…: --store or HOLDFAST_STORE",
         )
     return shared_home(os.path.join(os.path.abspath(root), STORE_NAME), named)
 
