@@ -198,7 +198,8 @@ def frames(
             b'"params"', b'"params": ' + b"[" * 300 + b'"x"' + b"]" * 300 + b', "y"', 1
         )
     if how == "cut":
-        words = words[: draw(st.integers(1, len(words) - 1))]
+        part = draw(st.integers(1, 999))  # in thousandths: a length hangs on the number drawn
+        words = words[: max(1, len(words) * part // 1000)]
     usable = isinstance(number, str | int) and not isinstance(number, bool)
     return Frame(words, number if usable else None)
 
