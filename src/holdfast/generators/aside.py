@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from holdfast.generators.models import Source
 from holdfast.model.call import Answer, Request
+from holdfast.process.hints import hearing
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ class Aside:
 
     async def _there(self, work: Coroutine[object, object, T]) -> T:
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
+            self._loop = hearing(asyncio.new_event_loop())
             Thread(target=_serve, args=[self._loop], name="models aside", daemon=True).start()
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 

@@ -6,9 +6,20 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 
+_HEARS = 1.0  # seconds after which a loop hears what woke nobody
 _SPACE = 0.25  # of a nap, between two that hints ended: a thousand that wait are not to look at everything
 
 Listen = Callable[[Callable[[], None]], AbstractContextManager[None]]
+
+
+def hearing(loop: asyncio.AbstractEventLoop) -> asyncio.AbstractEventLoop:
+    """The loop, which looks up now and then: a thread may fail to wake it, and nothing says so."""
+
+    def look_up() -> None:
+        loop.call_later(_HEARS, look_up)
+
+    look_up()
+    return loop
 
 
 class Hints:

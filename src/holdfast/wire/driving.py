@@ -132,8 +132,10 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     import sys
     import traceback
 
+    from holdfast.process.hints import hearing
+
     try:
-        return asyncio.new_event_loop()
+        return hearing(asyncio.new_event_loop())
     except OSError as error:
         hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
         traceback.clear_frames(error.__traceback__)
