@@ -156,6 +156,68 @@ def test_a_step_that_changes_what_it_reads_stands(project: Project, where: Any) 
     assert project.read("VERSION") == "8\n"
 
 
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+def test_a_new_guard_makes_no_change_a_second_time(project: Project, where: Any) -> None:
+    committed(project, VERSION="1\n")
+    bump: dict[str, Any] = {
+        "shell": project.sh("n=$(cat VERSION); echo $((n+1)) > VERSION"),
+        "inputs": "VERSION",
+        **where,
+    }
+    project.plan({"bump": bump})
+    project.run()
+    project.plan({"bump": {**bump, "guards": [{"command": ["true"]}]}})
+    assert project.ok("plan", "--json").json["steps"]["bump"]["reason"]["code"] == "guard_changed"
+    assert project.run().codes == {"bump": "reguarded"}
+    assert (project.ran(), project.read("VERSION")) == (["bump"], "2\n")
+    assert set(project.run().states.values()) == {"reused"}
+
+
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+def test_another_branch_does_not_make_changes_again(project: Project, where: Any) -> None:
+    """Each branch has its own file, and what a step made of it; the newest artifact is of one of them."""
+    committed(project, VERSION="1\n", gone="one\n")
+    shell = project.sh("n=$(cat VERSION); echo $((n+1)) > VERSION; rm -f gone")
+    above = {"shell": project.sh("cat VERSION gone"), "inputs": ["VERSION", "gone"]}
+    needs = [{"step": "above", "type": "sequence"}]
+    bump = {"shell": shell, "inputs": "VERSION", "needs": needs, **where}
+    project.plan({"above": above, "bump": bump})
+    project.run()
+    project.write("VERSION", "5\n")
+    project.write("gone", "five\n")
+    project.run()
+    assert project.ran() == ["above", "above", "bump", "bump"]
+    for version in ("2\n", "6\n", "2\n"):
+        project.write("VERSION", version)
+        assert project.ok("plan", "--json").json["totals"]["run"] == 0
+        assert set(project.run().states.values()) == {"reused"}
+        assert project.read("VERSION") == version
+    project.write("VERSION", "7\n")
+    project.write("gone", "seven\n")
+    project.run()
+    assert (project.ran(), project.read("VERSION")) == (["above", "bump"], "8\n")
+
+
+@pytest.mark.parametrize("path", ["link", "place/VERSION"])
+def test_a_step_that_changes_what_it_reads_through_a_link_stands(
+    project: Project, path: str
+) -> None:
+    committed(project, here__VERSION="1\n")
+    (project.root / "link").symlink_to("here/VERSION")
+    (project.root / "place").symlink_to("here")
+    bump = project.sh("n=$(cat here/VERSION); echo $((n+1)) > here/VERSION")
+    inputs = ["here/VERSION", path]
+    pay = {"run": ["sh", "pay.sh", path], "effects": "external"}
+    project.write("pay.sh", project.sh(f"cat {path}"))
+    needs = [{"step": "pay", "type": "sequence"}]
+    project.plan({"pay": pay, "bump": {"shell": bump, "inputs": inputs, "needs": needs, **SCRATCH}})
+    assert project.run("--yes").code == 0
+    assert len(project.ran()) == 2
+    for _ in range(2):
+        assert set(project.run("--yes").states.values()) == {"reused"}
+    assert (project.ran(), project.read("here/VERSION")) == ([], "2\n")
+
+
 @pytest.mark.parametrize("reads", [{}, {"inputs": "*.txt"}], ids=["by name", "by a pattern"])
 def test_what_is_gone_from_the_project_is_not_in_a_worktree(
     project: Project, reads: dict[str, str]

@@ -132,3 +132,53 @@ def test_verify_needs_no_plan_that_can_be_read(project: Project) -> None:
     gone = spoil(project, flip=False)
     project.write("plan.yaml", "steps: [")
     assert f"content '{gone}'" in project.refused(9, "verify")
+
+
+def changing(project: Project) -> None:
+    """Two steps in a row that change what they read, and one that reads it first."""
+    count = "n=$(cat VERSION); echo $((n+{})) > VERSION"
+    project.write("VERSION", "1000\n")
+    project.plan(
+        {
+            "read": {"shell": project.sh("cat VERSION"), "inputs": ["VERSION"]},
+            "first": {
+                "shell": project.sh(count.format(1)),
+                "inputs": ["VERSION"],
+                "needs": [{"step": "read", "type": "sequence"}],
+                **BESIDE,
+            },
+            "then": {
+                "shell": project.sh(f"{count.format(10)}; {MANY.format('')}"),
+                "inputs": ["VERSION"],
+                "needs": [{"step": "first", "type": "sequence"}],
+                **BESIDE,
+            },
+        }
+    )
+    assert project.run().code == 0
+    assert (project.ran(), project.read("VERSION")) == (["first", "read", "then"], "1011\n")
+
+
+@pytest.mark.req("I5", "D07")
+@pytest.mark.parametrize("loss", ["gone", "flipped", "repaired", "purged"])
+def test_lost_changes_are_not_made_twice(project: Project, loss: str) -> None:
+    """What a step changed is what it reads: without the list it looks like somebody's change."""
+    changing(project)
+    if loss == "purged":
+        (artifact,) = (
+            e["digest"] for e in project.events() if e.get("step") == "then" and "digest" in e
+        )
+        project.ok("purge", artifact, "--yes", "--because", "it is a secret")
+    else:
+        spoil(project, flip=loss == "flipped")
+    if loss == "repaired":
+        project.ok("repair")
+    for word in ("plan", "run"):
+        assert "--force-node then" in project.refused(9, word), word
+    assert (project.ran(), project.read("VERSION")) == ([], "1011\n")
+    forced = ("--force-node", "read", "--force-node", "first", "--force-node", "then")
+    assert project.run(*forced).code == 0
+    assert (project.ran(), project.read("VERSION")) == (["first", "read", "then"], "1022\n")
+    assert {*project.run().states.values()} == {"reused"}
+    project.ok("repair")
+    project.ok("verify")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from holdfast.core.effects import DOUBTED, RECEIPT_GONE, UNRESOLVED
+from holdfast.core.effects import DOUBTED, RECEIPT_GONE, UNRESOLVED, changes_untold
 from holdfast.core.refs import Refs, Upstream
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, same
@@ -41,7 +41,8 @@ class Probe(NamedTuple):
     life of the line. `unsure` names parts of the key that could not be computed; they disable reuse.
     `gone` says that the content of `base` is not there: a person had it removed, or it was lost. `lost` is
     what would stand, or be guarded again, if that had not happened to it; equal content that was stored
-    since is not what was purged.
+    since is not what was purged. `untold` are steps of which nobody can tell any more what they changed in
+    copies: what this step reads may be as they left it.
     """
 
     step: StepId
@@ -55,6 +56,7 @@ class Probe(NamedTuple):
     previous: Before = ""
     gone: bool = False
     lost: Artifact | None = None
+    untold: tuple[StepId, ...] = ()
     undone: bool = False  # a person withdrew the artifact under this ref, or the only one there was
     contested: tuple[str, ...] = ()  # what people contested of what came with the artifact
     unfit: str = ""  # why the steps that came with the artifact cannot be added to the plan again
@@ -97,9 +99,11 @@ def choose(
 
     `tried` says that this run tried already, and how that ended; `refused` are the contents that guards
     refused in it. An attempt at guarding again that was lost on the way is made once more. With `anew`
-    nothing that stands is good enough: a step below sent this one back.
+    nothing that stands is good enough: a step below sent this one back. IntegrityError if it would be made
+    again only because nobody knows what steps changed, and nobody asked for it.
     """
     if not selected:
+        probe = probe._replace(untold=(), lost=None if step.changes_copy else probe.lost)
         unforced = choose(step, probe, asking_for_nothing(options), now=now)
         return unforced if unforced.action == "reuse" else Choice("skip", Reason("not_selected"))
     gone = Reason(RECEIPT_GONE) if step.done_once and probe.lost is not None else None
@@ -123,6 +127,12 @@ def choose(
         return expired or Choice("reuse", Reason("unchanged_content"), probe.same_content)
     if step.reuse != "strict" and (kept := _only_guard(probe)) and kept.digest not in refused:
         return Choice("reguard", tried or Reason("guard_changed"), kept)
+    if step.changes_copy and probe.lost is not None:
+        if expired := _expired(step, probe.lost, now):
+            return expired
+        raise changes_untold(step.id, (step.id,))
+    if probe.untold and probe.changes and {one.part for one in probe.changes} <= _UNTOLD:
+        raise changes_untold(step.id, probe.untold)
     if gone is not None and probe.lost is not None:
         missing = Choice("run", tried or Reason("output_missing"), repeats=gone)
         return _expired(step, probe.lost, now) or missing
@@ -184,6 +194,7 @@ def _unknown(probe: Probe) -> Reason | None:
 
 _SOURCE = frozenset({"unresolved", "files", "code", "absent"})  # parts that come with a source
 CLOCKS_DIFFER = 60_000  # ms by which clocks may differ before a time is not believed
+_UNTOLD = frozenset({"inputs", "files", "guards"})  # what others may have changed, or needs no run
 _UNCHANGED = Reason("unchanged")
 _NEVER_RAN, _INCOMPLETE = Reason("never_ran"), Reason("previous_incomplete")
 _STANDS = {"human": Reason("amended"), "accepted": Reason("accepted_by_person")}

@@ -56,9 +56,17 @@ def is_open(state: State, step_id: StepId) -> bool | None:
     return here.effect is not None and not here.effect_failed
 
 
-def changes_lost(step_id: StepId, message: str) -> IntegrityError:
+def changes_lost(message: str, *steps: StepId) -> IntegrityError:
     """What a step changed in a copy is gone: where its changes lie already, it could make them twice."""
-    return IntegrityError(message, hint=f"holdfast run --force-node {quote(step_id)}")
+    asked = " ".join(f"--force-node {quote(step)}" for step in dict.fromkeys(steps))
+    return IntegrityError(message, hint=f"holdfast run {asked}")
+
+
+def changes_untold(step_id: StepId, others: Iterable[StepId]) -> IntegrityError:
+    """The same for a step whose files may be as others left them: nobody can tell whether it stands."""
+    names = ", ".join(f"'{other}'" for other in others)
+    words = f"what {names} changed is gone, and nobody can tell whether '{step_id}' stands"
+    return changes_lost(words, *others, step_id)
 
 
 def has_hole(reason: Reason) -> bool:

@@ -309,7 +309,7 @@ class _Foresight:
         disk = self._sight.disk(step, choice.artifact) if looks else Disk()
         if disk.lost:
             if step.changes_copy:
-                raise changes_lost(step.id, disk.lost)
+                raise changes_lost(disk.lost, step.id)
             return self._lost(step, probe, is_new=fresh, selected=selected)
         if disk.edited and not selected:
             return Outlook("wait", Reason("not_selected"), probe)

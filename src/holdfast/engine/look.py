@@ -110,7 +110,7 @@ class Looker:
             except IntegrityError as error:
                 if self._is_whole(choice.artifact):
                     raise
-                raise changes_lost(step.id, error.message) from error
+                raise changes_lost(error.message, step.id) from error
             if stands is not None:
                 return stands
         if choice.action == "skip" or not step.produces:
@@ -128,7 +128,7 @@ class Looker:
             if is_anothers or not self._state.may_run(step.id):
                 raise
             if step.changes_copy:
-                raise changes_lost(step.id, error.message) from error
+                raise changes_lost(error.message, step.id) from error
             if self._state.options.on_drift == "fail" and (edited := self.edited(step, probed)):
                 return Look(probed, Choice("run", Reason("output_modified", edited)))
             self._world.remind(f"{step.id}: {error.message}; it is made again")

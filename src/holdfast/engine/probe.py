@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, cast
 
 from holdfast.core.changes import Before, Change, Probe, differences, guards_only
-from holdfast.core.effects import open_since, stands_as, telling
+from holdfast.core.effects import changes_untold, open_since, stands_as, telling
 from holdfast.core.fold import apply
 from holdfast.core.history import results
 from holdfast.core.refs import (
@@ -23,7 +23,7 @@ from holdfast.core.refs import (
 from holdfast.core.state import State, StepState
 from holdfast.core.views import person_row
 from holdfast.engine.additions import Additions
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import has_ended, read_state, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import whole_of
 from holdfast.engine.rebuilt import holds
@@ -41,6 +41,7 @@ from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
 Word = StepAmended | StepAccepted
+MOST_EARLIER = 20  # runs
 
 
 class Probed(NamedTuple):
@@ -89,7 +90,7 @@ class Prober:
         self._seen: Mapping[str, Json] = {}
         self._spelled = spell(self._seen)
         self._encoder = Encoder()
-        self._unwinder = Unwinder(store, plan, self._newest_of)
+        self._unwinder = Unwinder(store, plan, self._newest_of, self._lately, survey.reached)
         self.alone = True  # no other engine adds artifacts to this line meanwhile
         self._unfit: Callable[[Artifact], str] = lambda _: ""
         self._contests = Contests(store, project, line)
@@ -109,15 +110,28 @@ class Prober:
 
         If it is known that the step `runs`, what lies there now is what it will be made from.
         """
-        if not runs and not self._unwinder.is_idle:
-            begun = self._as_begun(step, upstream)
+        begins = not runs and not self._unwinder.is_idle
+        if begins:
+            begun = self._as_begun(step, upstream, options, previous, moved)
             if begun is not None:
                 return begun
-        seen = self._survey.observe(step)
+        untold = self._unwinder.untold(step.id) if begins else ()
+        try:
+            seen = self._survey.observe(step)
+        except NoInputError as error:
+            if begins and (begun := self._as_earlier(step, upstream)) is not None:
+                return begun
+            if untold:
+                raise changes_untold(step.id, untold) from error
+            raise
         own = self._encode(step, seen.parts)
         head, above = halves(step, own, upstream)
         ref = digest_parts(head, above)
         found = self._find(step, ref)
+        if found is None and begins:
+            begun = self._as_earlier(step, upstream)
+            if begun is not None:
+                return begun
         if found is not None and not seen.unsure:  # under one config ref the others are the same
             refs = Refs(found.config_ref, found.input_ref, found.own_ref)
             probe = Probe(
@@ -156,6 +170,7 @@ class Prober:
             undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
             contested=self._contests.of(found or same or newest),
             unfit=self._unfit(same) if same is not None else "",
+            untold=untold,
         )
         probe = probe._replace(lost=self._lost(step, probe, options))
         return Probed(probe, own, seen.parts)
@@ -164,7 +179,8 @@ class Prober:
         """What would answer for the step if its content had not been purged or lost."""
         newest, refs = probe.newest, probe.refs
         if newest is not None:
-            by_guards = probe.only_guards and step.reuse != "strict" and step.done_once
+            guarded = step.done_once or step.changes_copy
+            by_guards = probe.only_guards and step.reuse != "strict" and guarded
             answers = by_guards or newest.config_ref == refs.config_ref
             if answers and self._is_lost(newest):
                 return newest
@@ -204,22 +220,58 @@ class Prober:
             for digests, upto in self._said_by_people().purged
         )
 
-    def _as_begun(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
-        """What stands if the changes that the plan itself made to what it reads do not count."""
+    def _as_begun(
+        self,
+        step: Step,
+        upstream: Mapping[StepId, Upstream],
+        options: Options,
+        previous: RunId | None,
+        moved: Callable[[Step], tuple[str, ...]],
+    ) -> Probed | None:
+        """What stands, or would, if the changes that the plan itself made to what it reads do not count."""
         seen = self._survey.observe(step, lenient=True)
         parts = self._unwinder.taken_back(step, seen.parts)
         if parts is None or seen.unsure:
             return None
         own = encode_own(step, parts)
-        ref = digest_parts(*halves(step, own, upstream))
+        head, above = halves(step, own, upstream)
+        ref = digest_parts(head, above)
         found = self._find(step, ref)
         if found is None:
-            return None
+            if (newest := self._newest_of(step.id)) is None:
+                return None
+            changes = self._changes(step, own, upstream, newest, previous, moved)
+            probe = Probe(step.id, refs_from(ref, head, own), newest=newest, changes=changes)
+            probe = probe._replace(gone=not self._is_there(newest))
+            probe = probe._replace(lost=self._lost(step, probe, options))
+            stays = probe.lost is not None or (guards_only(changes) and step.reuse != "strict")
+            return Probed(probe, own, parts, True) if stays else None
+        return self._stands_as_begun(step, found, own, parts)
+
+    def _as_earlier(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
+        """What stands if the changes that an earlier run made do not count."""
+        seen = self._survey.observe(step, lenient=True)
+        for parts in () if seen.unsure else self._unwinder.taken_back_earlier(step, seen.parts):
+            own = encode_own(step, parts)
+            found = self._find(step, digest_parts(*halves(step, own, upstream)))
+            if found is not None:
+                return self._stands_as_begun(step, found, own, parts)
+        return None
+
+    def _stands_as_begun(
+        self, step: Step, found: Artifact, own: bytes, parts: Mapping[str, Json]
+    ) -> Probed:
         refs = Refs(found.config_ref, found.input_ref, found.own_ref)
         doubts = self._contests.of(found)
         gone = not self._is_there(found)
         probe = Probe(step.id, refs, found=found, newest=found, gone=gone, contested=doubts)
         return Probed(probe, own, parts, True)
+
+    def _lately(self) -> Iterator[Mapping[StepId, Upstream]]:
+        """What the newest runs of the line came to that have ended."""
+        for row in reversed(runs_of(self._store, self._project, self._line)[-MOST_EARLIER:]):
+            if has_ended(self._store, row.run):
+                yield self._results(row.run)
 
     def _encode(self, step: Step, seen: Mapping[str, Json]) -> bytes:
         """The step's own parts; what steps of one function have in common is encoded once."""

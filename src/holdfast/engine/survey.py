@@ -22,6 +22,7 @@ from holdfast.process.inside import open_inside
 
 Page = Callable[[Step], Digest | None]
 SETTLED_NS = 100_000_000
+_LONGEST = 4096  # characters of a path that leads anywhere
 _LOOKED_INTO = frozenset({"files", "unresolved"})
 
 
@@ -48,6 +49,7 @@ class Survey:
         ignores: Callable[[Iterable[str]], IgnoreRules],
     ) -> None:
         self._root = root
+        self._top = ""
         self._ignores = ignores
         self._plan = plan
         self._makers = {path: step.id for step in plan.steps.values() for path in step.produces}
@@ -169,6 +171,14 @@ class Survey:
         if settled and _stat(after) == stat:
             self._digests[path] = self._fresh[path] = (stat, digest, executable)
         return digest, executable
+
+    def reached(self, path: str) -> str:
+        """The path inside of the project that one leads to, after links; itself if it leads outside."""
+        if len(path) > _LONGEST or "\0" in path:
+            return path
+        self._top = self._top or os.path.realpath(self._root)
+        full = os.path.realpath(os.path.join(self._top, path))
+        return full[len(self._top) + 1 :] if full.startswith(f"{self._top}/") else path
 
     def take_fresh(self) -> list[tuple[str, Stat, Digest, bool]]:
         """Digests learned since the last call, for the store's cache."""

@@ -4,16 +4,22 @@ A step that changes project files would otherwise never stand: what it changed i
 what it was made from. So for the question whether an artifact stands, every file that holds exactly what
 the step, or one below it, left there counts with the content that this one began with. So does a file
 about which people settled a conflict that the step was in, while it holds what they decided. Anything
-else, and any edit on top of it, counts as it is.
+else, and any edit on top of it, counts as it is. What is read through a link is the file that it leads to.
+
+The newest artifacts of a line tell that first. Where nothing stands by them, its earlier runs are asked,
+each with what it came to: another branch, or another checkout that shares the store, may have made newer
+artifacts from other files.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
+from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.additions import Additions
 from holdfast.errors import IntegrityError
@@ -27,23 +33,32 @@ from holdfast.process.room import shell_words
 
 
 class _Write(NamedTuple):
-    """What stands at a path by the newest artifact of a step, and what it stands over."""
+    """What stands at a path by an artifact of a step, and what it stands over."""
 
-    rank: int
     step: StepId
     stands: Change | Settled
     over: tuple[Digest | None, ...]
+
+
+_Writes = Mapping[str, list[_Write]]  # at each path, the last step of the plan first
 
 
 class Unwinder:
     """Takes back what steps of one plan changed, in what was observed for keys."""
 
     def __init__(
-        self, store: Store, plan: Plan, newest: Callable[[StepId], Artifact | None]
+        self,
+        store: Store,
+        plan: Plan,
+        newest: Callable[[StepId], Artifact | None],
+        earlier: Callable[[], Iterable[Mapping[StepId, Upstream]]],
+        reached: Callable[[str], str],
     ) -> None:
         self._store = store
         self._given = plan
         self._newest = newest
+        self._runs = earlier
+        self._reached = reached
         self._additions: Additions | None = None
         self.grow(plan)
 
@@ -53,7 +68,9 @@ class Unwinder:
         self._plan = self._foreseen(plan)
         self._steps = [s for s, step in self._plan.steps.items() if step.changes_copy]
         self.is_idle = not self._steps  # no step changes files in copies
-        self._writes: dict[str, list[_Write]] | None = None
+        self._writes: _Writes | None = None
+        self._earlier: list[_Writes] | None = None
+        self._lost: set[StepId] = set()
         self._graph: Graph | None = None
         self._below: dict[StepId, set[StepId]] = {}
 
@@ -66,7 +83,7 @@ class Unwinder:
         """The newest artifacts may be others now, and come with other steps."""
         if self._additions is not None and self._additions.are_any():
             self.grow(self._given)
-        self._writes = None
+        self._writes = self._earlier = None
 
     def _foreseen(self, plan: Plan) -> Plan:
         """The plan with the steps that the newest artifacts bring, as far as they fit."""
@@ -85,7 +102,21 @@ class Unwinder:
 
     def taken_back(self, step: Step, parts: Mapping[str, Json]) -> Mapping[str, Json] | None:
         """The observed parts without the changes of this step and of those below it; None if none count."""
-        writes = self._known()
+        return self._without(step, parts, self._known())
+
+    def taken_back_earlier(
+        self, step: Step, parts: Mapping[str, Json]
+    ) -> Iterator[Mapping[str, Json]]:
+        """The same without what steps left in each of the earlier runs."""
+        if self._earlier is None:
+            self._earlier = [self._gathered(partial(self._of_run, came)) for came in self._runs()]
+        for writes in self._earlier:
+            if (found := self._without(step, parts, writes)) is not None:
+                yield found
+
+    def _without(
+        self, step: Step, parts: Mapping[str, Json], writes: _Writes
+    ) -> Mapping[str, Json] | None:
         inputs, files = parts.get("inputs"), parts.get("files")
         changed = False
         found = dict(parts)
@@ -102,39 +133,66 @@ class Unwinder:
             name: part for name, part in found.items() if part or name not in {"inputs", "files"}
         }
 
-    def _known(self) -> dict[str, list[_Write]]:
-        """The writes at each path, the last step of the plan first."""
+    def untold(self, step: StepId) -> tuple[StepId, ...]:
+        """Those of this step and the ones below it of which nobody can tell what they changed."""
+        self._known()
+        return tuple(
+            other for other in self._steps if other in self._lost and self._is_at(step, other)
+        )
+
+    def _known(self) -> _Writes:
+        """By the newest artifacts."""
         if self._writes is None:
-            self._graph = self._graph or graph_of(self._plan)
-            self._writes = {}
-            for step_id in self._steps:
-                for one in self._standing(self._newest(step_id)):
-                    write = _Write(self._graph.rank[step_id], step_id, one, _over(one))
-                    self._writes.setdefault(one.path, []).append(write)
-            for some in self._writes.values():
-                some.sort(key=lambda write: -write.rank)
+            self._lost = set()
+            self._writes = self._gathered(self._of_newest)
         return self._writes
 
-    def _standing(self, artifact: Artifact | None) -> Iterable[Change | Settled]:
-        """What an artifact left; where people decided, their word instead of the change."""
+    def _gathered(self, left: Callable[[StepId], Iterable[Change | Settled]]) -> _Writes:
+        graph = self._graph = self._graph or graph_of(self._plan)
+        writes: dict[str, list[_Write]] = {}
+        for step_id in sorted(self._steps, key=lambda step_id: -graph.rank[step_id]):
+            for one in left(step_id):
+                writes.setdefault(one.path, []).append(_Write(step_id, one, _over(one)))
+        return writes
+
+    def _of_newest(self, step: StepId) -> Iterable[Change | Settled]:
+        artifact = self._newest(step)
         if artifact is None or artifact.form != "tree":
             return ()
         try:
-            manifest = self._store.get(artifact.digest)
-        except IntegrityError:  # purged
+            return self._standing(artifact.digest)
+        except IntegrityError:  # purged, or lost
+            self._lost.add(step)
             return ()
+
+    def _of_run(
+        self, came_to: Mapping[StepId, Upstream], step: StepId
+    ) -> Iterable[Change | Settled]:
+        if step not in came_to:
+            return ()
+        try:
+            return self._standing(came_to[step].digest)
+        except IntegrityError:
+            return ()
+
+    def _standing(self, artifact: Digest) -> Iterable[Change | Settled]:
+        """What an artifact left; where people decided, their word instead of the change."""
+        manifest = self._store.get(artifact)
         left: dict[str, Change | Settled] = {one.path: one for one in changes_in(manifest)}
         return (left | {one.path: one for one in settled_in(manifest)}).values()
 
-    def _counts(self, step: StepId, write: _Write) -> bool:
-        if step == write.step:
+    def _is_at(self, step: StepId, other: StepId) -> bool:
+        """Whether the other one is this step, or below it."""
+        if step == other:
             return True
         if step not in self._below:
             assert self._graph is not None  # _known came first
             self._below[step] = self._graph.below([step])
-        return write.step in self._below[step]
+        return other in self._below[step]
 
-    def _before(self, step: Step, now: str | None, some: list[_Write]) -> Change | Settled | None:
+    def _before(
+        self, step: Step, now: str | None, some: Sequence[_Write]
+    ) -> Change | Settled | None:
         """The first of the changes that led to the present content and that count for a step.
 
         Others may lie in between: a step that goes on from what this one left, or was put over it.
@@ -144,46 +202,61 @@ class Unwinder:
         while write := next((one for one in left if one.stands.digest in held), None):
             left.remove(write)
             held.update(write.over)
-            if self._counts(step.id, write):
+            if self._is_at(step.id, write.step):
                 first = write.stands
         return first
 
-    def _inputs(
-        self, step: Step, inputs: Mapping[str, Json], writes: Mapping[str, list[_Write]]
-    ) -> dict[str, Json]:
+    def _inputs(self, step: Step, inputs: Mapping[str, Json], writes: _Writes) -> dict[str, Json]:
         found = dict(inputs)
-        for path, some in writes.items():
-            seen = inputs.get(path)
-            if seen is None and not reads(step, path):
-                continue
-            now = str(seen[0]) if isinstance(seen, list) else None
-            first = self._before(step, now, some)
+        places: dict[str, str] = {}
+        for path, seen in inputs.items() if writes else ():
+            now, *more = seen if isinstance(seen, list) else (None,)
+            target = more[1:]
+            some = writes.get(path) or writes.get(self._lands(path, bool(target), places), [])
+            first = self._before(step, None if now is None else str(now), some) if some else None
             if first is None:
                 continue
-            if first.base is None:
-                found.pop(path, None)
+            if first.base is None and not target:
+                found.pop(path)
             else:
-                found[path] = [first.base, first.base_executable]
+                found[path] = [first.base, first.base_executable, *target]
+        for path, some in writes.items():
+            if path not in inputs and reads(step, path):
+                gone = self._before(step, None, some)
+                if gone is not None and gone.base is not None:
+                    found[path] = [gone.base, gone.base_executable]
         return found
 
-    def _files(
-        self, step: Step, files: Mapping[str, Json], writes: Mapping[str, list[_Write]]
-    ) -> dict[str, Json]:
-        found: dict[str, Json] = {}
+    def _lands(self, path: str, is_link: bool, places: dict[str, str]) -> str:
+        """Where a path leads to; `places` are the directories that were asked about before."""
+        if is_link:
+            return self._reached(path)
+        place, name = os.path.split(path)
+        if place not in places:
+            places[place] = self._reached(place) if place else ""
+        return os.path.join(places[place], name)
+
+    def _files(self, step: Step, files: Mapping[str, Json], writes: _Writes) -> dict[str, Json]:
+        found = dict(files)
+        if not writes:
+            return found
         for path, seen in files.items():
             now, _, _ = str(seen).partition("+")
-            first = self._before(step, now, writes.get(path, []))
-            if first is None:
-                found[path] = seen
-            elif first.base is not None:
+            first = self._before(step, now, self._at(path, writes))
+            if first is not None and first.base is not None:
                 found[path] = _spelled(first)
+            elif first is not None:
+                found.pop(path)
         for path in {os.path.normpath(word) for word in step.run or shell_words(step.shell)}:
             if path in files or reads(step, path):
                 continue  # it stands there still, or among the inputs
-            gone = self._before(step, None, writes.get(path, []))
+            gone = self._before(step, None, self._at(path, writes))
             if gone is not None and gone.base is not None:  # named, and removed since
                 found[path] = _spelled(gone)
         return found
+
+    def _at(self, path: str, writes: _Writes) -> list[_Write]:
+        return writes.get(path) or writes.get(self._reached(path), [])
 
 
 def _gave_way(step: Step, now: str | None, write: _Write) -> bool:
