@@ -634,3 +634,41 @@ def test_a_mode_that_a_person_sets_meanwhile_stays(project: Project) -> None:
     assert (project.root / "tool").stat().st_mode & 0o777 == 0o755
     assert project.run().states == {"s": "reused"}
     assert list((project.root / ".holdfast" / "apply").glob("*/")) == [], "nothing is left behind"
+
+
+def appending(project: Project) -> str:
+    """A step that appended to a file; the digest of what the file was before."""
+    project.write("src.txt", "base\n")
+    body = project.sh("echo more >> src.txt")
+    project.plan({"w": {"shell": body, "inputs": "src.txt", **SCRATCH}})
+    assert project.run().code == 0
+    project.ran()
+    return hashlib.sha256(b"base\n").hexdigest()
+
+
+@pytest.mark.req("I5")
+def test_a_step_is_not_undone_whose_files_cannot_be_as_they_were(project: Project) -> None:
+    base = appending(project)
+    with project.database() as connection:
+        connection.execute("DELETE FROM blob WHERE digest = ?", (bytes.fromhex(base),))
+    named = f"content '{base}' of the file 'src.txt' as it was before 'w' is missing"
+    said = project.refused(9, "verify")
+    assert (named in said, "hint: holdfast repair\n" in said) == (True, True)
+    assert project.call("verify", "--json").json["bits"] == 1
+    for words in (("undo", "w", "--dry-run"), ("undo", "w"), ("undo", "@"), ("undo", "w")):
+        assert f"content '{base}' is missing\nhint: holdfast repair" in project.refused(9, *words)
+    assert (project.run().states, project.ran()) == ({"w": "reused"}, [])
+    assert "1 content gone: recorded as lost" in project.ok("repair").out
+    project.ok("verify")
+    assert "left      src.txt: what it was before is gone" in project.ok("undo", "w").out
+    assert project.read("src.txt") == "base\nmore\n"
+
+
+def test_what_a_file_was_before_a_step_is_kept_and_may_be_purged(project: Project) -> None:
+    base = appending(project)
+    project.ok("gc", "--keep", "0s", "--yes")
+    assert project.shown(base) == b"base\n"
+    project.ok("purge", base, "--because", "it goes", "--yes")
+    project.ok("verify")
+    project.ok("repair")
+    assert "what it was before is gone" in project.ok("undo", "w", "--dry-run").out

@@ -119,7 +119,9 @@ def _advice(where: Place, store: Store | None, found: Audit, hint: str | None = 
     gone_now, then = Mended(), ["holdfast run"]
     with suppress(HoldfastError):  # the plan is not asked whether the store is whole
         gone_now = made_again(store, lost) if store is not None else gone_now
-        then = commands(where, gone_now) or then
+        then = commands(where, gone_now)
+    if not then:  # no step stands on it
+        return ["hint: holdfast repair"]
     names = ", ".join(f"'{step}'" for _, step in sorted(gone_now.asked))
     asked = f"what {names} made, only if you ask for it: that may repeat what was done"
     how = f"what a step made is made again by: {', then '.join(['holdfast repair', *then])}"

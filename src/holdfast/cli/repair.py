@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import cast
 
 import click
@@ -26,7 +27,7 @@ from holdfast.cli.place import Place, file_option, json_option, place, place_opt
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import audit, follows
 from holdfast.engine.journals import read_state
-from holdfast.engine.needed import absent_in, files_of, lacking
+from holdfast.engine.needed import absent_in, files_of, lacking, lost_bases
 from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.whole import assure_runs
 from holdfast.errors import HeldError, HoldfastError, IntegrityError, UsageError
@@ -125,7 +126,8 @@ def _mended(where: Place, store: Store, *, dry: bool) -> Mended:
 def _to_tell(store: Store, present: Collection[Digest]) -> set[Digest]:
     """Contents that events name and that are gone untold; not those that journals are read with."""
     try:
-        known, lost = absent_in(store), {digest for digest, _ in lacking(store, present)}
+        gone_now = chain(lacking(store, present), lost_bases(store, present))
+        known, lost = absent_in(store), {digest for digest, _ in gone_now}
         keys = {
             getattr(recorded.event, name, None)
             for journal in store.journals()
