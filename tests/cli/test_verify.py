@@ -923,3 +923,63 @@ def test_a_damaged_header_is_told_by_every_command(project: Project, byte: int, 
     assert "holdfast repair --start-over" in project.refused(9, "run", "--yes")
     project.ok("repair", "--start-over", "--yes")
     assert project.run("--yes").states == {"send": "done"}
+
+
+def two_steps(project: Project) -> None:
+    """A run that came to its end, of a plan whose first step fails without the file `ok`."""
+    project.write("in.txt", "1\n")
+    project.write("ok", "")
+    first = {"shell": project.sh("cat in.txt; test -e ok"), "inputs": ["in.txt"]}
+    project.plan({"a": first, "b": {"shell": project.sh("echo hi"), "needs": ["a"]}})
+    assert project.run().code == 0
+    project.ran()
+
+
+def other_plan(project: Project) -> None:
+    """Flip one bit of the plan that runs keep."""
+    with project.database() as connection:
+        connection.execute(
+            "UPDATE blob SET content = CAST('[' || substr(content, 2) AS BLOB)"
+            """ WHERE substr(CAST(content AS TEXT), 1, 14) = '{"description"'"""
+        )
+        assert connection.changes() == 1
+
+
+@pytest.mark.req("D07")
+def test_a_run_stores_the_plan_again_that_a_disk_damaged(project: Project) -> None:
+    two_steps(project)
+    other_plan(project)
+    project.write("in.txt", "2\n")
+    (project.root / "ok").unlink()
+    assert project.run().states == {"a": "failed", "b": "skipped"}
+    project.ok("verify")
+    project.write("ok", "")
+    assert project.resume().states == {"a": "done", "b": "done"}
+
+
+@pytest.mark.req("D07")
+def test_repair_stores_a_lost_plan_again_that_its_file_still_says(project: Project) -> None:
+    two_steps(project)
+    (project.root / "ok").unlink()
+    project.write("in.txt", "2\n")
+    assert project.run().code == 1
+    other_plan(project)
+    assert "hint: holdfast repair\n" in project.refused(9, "verify")
+    for word in ("status", "plan", "run"):
+        assert "hint: holdfast verify\n" in project.refused(9, word)
+    again = "the plan of runs was lost: {}stored again as its file says it\n"
+    assert again.format("would be ") in project.ok("repair", "--dry-run").out
+    project.refused(9, "status")
+    assert again.format("") in project.ok("repair").out
+    project.ok("verify")
+    project.write("ok", "")
+    assert project.resume().states == {"a": "done", "b": "done"}
+    project.ok("verify")
+
+
+@pytest.mark.req("D07")
+def test_repair_stores_no_other_plan_in_the_place_of_a_lost_one(project: Project) -> None:
+    two_steps(project)
+    other_plan(project)
+    project.plan({"a": {"shell": "echo other"}})
+    assert "history: it stays" in project.refused(9, "repair")

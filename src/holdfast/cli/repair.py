@@ -25,6 +25,7 @@ from holdfast.cli.measure import count
 from holdfast.cli.pin import record_lost
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short, talk
+from holdfast.core.refs import structure
 from holdfast.engine.audit import audit, follows
 from holdfast.engine.journals import read_state
 from holdfast.engine.needed import absent_in, files_of, lacking, lost_bases
@@ -32,8 +33,8 @@ from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.whole import assure_runs
 from holdfast.errors import HeldError, HoldfastError, IntegrityError, UsageError
 from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Digest, Json
-from holdfast.model.plan import Step, StepId
+from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.plan import Step, StepId, plan_bytes
 from holdfast.ports import Store
 from holdfast.store.host import gone
 from holdfast.store.peek import ASIDE, was_used
@@ -56,6 +57,7 @@ class Mended:
     )  # lines and steps that no run makes again unasked
     told: tuple[Digest, ...] = ()  # what is recorded as lost
     left: tuple[str, ...] = field(default=())  # what nothing here can mend
+    stored: tuple[Digest, ...] = ()  # of the plan, which its file still says
 
 
 @click.command(
@@ -106,21 +108,47 @@ def repair(
 
 def _mended(where: Place, store: Store, *, dry: bool) -> Mended:
     moved = tuple(digest for digest in list(store.blobs()) if _is_damaged(store, digest))
-    rebuilt = _rebuild(store, dry=dry)
     present = set(store.blobs()).difference(moved)
-    lost = {*moved, *_missing(store, present)}
+    stored = _plan_again(where, store, present)
+    for content in stored.values() if not dry else ():
+        store.put(content)
+    rebuilt = _rebuild(store, dry=dry)
+    present |= stored.keys()
+    lost = {*moved, *_missing(store, present)} - stored.keys()
     gone_now = made_again(store, lost)
     newest, asked = gone_now.again, gone_now.asked
     waiting = {row.digest for row in newest if (row.line, row.step) in asked}
     told = tuple(sorted(_to_tell(store, present) - waiting))
     if told and not dry:
         record_lost(store, where, told, LOST)
-    named = {*told, *waiting, *moved} if dry else waiting
+    named = {*told, *waiting, *moved, *stored} if dry else waiting
     problems = audit(store, gone).problems
     left = [told for told in problems if not any(digest in told for digest in named)]
     if rebuilt and dry:
         left = [told for told in left if "holdfast rebuild" not in told]
-    return Mended(moved, rebuilt, newest, asked, told, tuple(left))
+    return Mended(moved, rebuilt, newest, asked, told, tuple(left), tuple(stored))
+
+
+def _plan_again(where: Place, store: Store, present: Collection[Digest]) -> dict[Digest, bytes]:
+    """What is lost of the plan that journals are read with, if the plan file still says the very same."""
+    try:
+        plan = where.load().plan
+        contents = {digest_bytes(one): one for one in (plan_bytes(plan), structure(plan))}
+        lost = {digest: one for digest, one in contents.items() if digest not in present}
+        named = _read_with(store, "plan", "w_ref") if lost else ()
+    except HoldfastError:
+        return {}
+    return {digest: one for digest, one in lost.items() if digest in named}
+
+
+def _read_with(store: Store, *names: str) -> set[object]:
+    """What the events of all journals have in these fields."""
+    return {
+        getattr(recorded.event, name, None)
+        for journal in store.journals()
+        for recorded in store.read(journal)
+        for name in names
+    }
 
 
 def _to_tell(store: Store, present: Collection[Digest]) -> set[Digest]:
@@ -128,12 +156,7 @@ def _to_tell(store: Store, present: Collection[Digest]) -> set[Digest]:
     try:
         gone_now = chain(lacking(store, present), lost_bases(store, present))
         known, lost = absent_in(store), {digest for digest, _ in gone_now}
-        keys = {
-            getattr(recorded.event, name, None)
-            for journal in store.journals()
-            for recorded in store.read(journal)
-            for name in ("plan", "w_ref", "own_ref")
-        }
+        keys = _read_with(store, "plan", "w_ref", "own_ref")
     except HoldfastError:  # a journal that cannot be read is left as it is
         return set()
     counted = {row.digest for row in _newest(store) if row.reusable}
@@ -236,6 +259,7 @@ def _json(found: Mended, words: list[str]) -> dict[str, Json]:
         "moved": cast("list[Json]", list(found.moved)),
         "rebuilt": found.rebuilt,
         "again": again_json,
+        "stored": cast("list[Json]", list(found.stored)),
         "recorded": cast("list[Json]", list(found.told)),
         "left": cast("list[Json]", list(found.left)),
         "next": [again(command) for command in words],
@@ -246,6 +270,8 @@ def _say(found: Mended, words: list[str], *, dry: bool) -> None:
     would = "would be " if dry else ""
     if found.moved:
         out(f"{count(len(found.moved), 'damaged content')}: {would}moved to quarantine")
+    if found.stored:
+        out(f"the plan of runs was lost: {would}stored again as its file says it")
     if found.told:
         out(f"{count(len(found.told), 'content')} gone: {would}recorded as lost")
     if found.rebuilt:
@@ -260,7 +286,7 @@ def _say(found: Mended, words: list[str], *, dry: bool) -> None:
         talk(told)
     if found.left:
         talk("this is history: it stays as it is. take it from a back-up ('holdfast import'), or")
-    elif not (found.moved or found.rebuilt or found.again or found.told):
+    elif not (found.moved or found.rebuilt or found.again or found.told or found.stored):
         out("nothing is damaged")
     if words:
         out_next("    ".join(words))
