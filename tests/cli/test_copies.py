@@ -672,3 +672,20 @@ def test_what_a_file_was_before_a_step_is_kept_and_may_be_purged(project: Projec
     project.ok("verify")
     project.ok("repair")
     assert "what it was before is gone" in project.ok("undo", "w", "--dry-run").out
+
+
+@pytest.mark.req("I5")
+def test_what_a_step_in_a_copy_made_and_is_lost_is_not_to_be_amended(project: Project) -> None:
+    project.write("src.txt", "base\n")
+    body = project.sh("head -c 40000 /dev/zero | tr '\\0' v > big; echo more >> src.txt")
+    made = {"shell": body, "inputs": "src.txt", "produces": "big", **SCRATCH}
+    reads = {"shell": "wc -c < big", "needs": ["wsp"]}
+    project.plan({"wsp": made, "low": reads})
+    assert project.run().code == 0
+    (content,) = (p for p in (project.store / "blobs").glob("??/*") if p.stat().st_size > 16384)
+    content.unlink()
+    project.plan({"wsp": made, "low": {**reads, "shell": "wc -c < big; echo again"}})
+    said = project.refused(1, "run")
+    assert ("--force-node wsp makes it again" in said, "amend" in said) == (True, False)
+    assert project.run("--force-node", "wsp").code == 0
+    project.ok("verify")
