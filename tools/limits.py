@@ -54,7 +54,7 @@ def movable() -> Iterator[tuple[str, str, str, str]]:
     yield row("aliases in a plan file", "plan_aliases", "`P018`")
     yield row("items of all lists that a plan file knows", "plan_items", "`P011`")
     yield row("items of one `for_each`", "items", "`P092`, or the step fails")
-    yield row("artifact", "artifact", "the attempt fails")
+    yield row("artifact", "artifact", "the attempt fails, `amend` exits with 2")
     yield row("log of an attempt that is kept", "log", "the rest is not kept", lead="its last ")
     yield row("body of a request to the page", "body", "413")
     yield row("connections to the page", "connections", "503")

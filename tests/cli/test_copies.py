@@ -696,3 +696,58 @@ def test_a_mode_that_a_person_sets_meanwhile_stays(project: Project) -> None:
     assert (project.root / "tool").stat().st_mode & 0o777 == 0o755
     assert project.run().states == {"s": "reused"}
     assert list((project.root / ".holdfast" / "apply").glob("*/")) == [], "nothing is left behind"
+
+
+def appending(project: Project) -> str:
+    """A step that appended to a file; the digest of what the file was before."""
+    project.write("src.txt", "base\n")
+    body = project.sh("echo more >> src.txt")
+    project.plan({"w": {"shell": body, "inputs": "src.txt", **SCRATCH}})
+    assert project.run().code == 0
+    project.ran()
+    return hashlib.sha256(b"base\n").hexdigest()
+
+
+@pytest.mark.req("I5")
+def test_a_step_is_not_undone_whose_files_cannot_be_as_they_were(project: Project) -> None:
+    base = appending(project)
+    with project.database() as connection:
+        connection.execute("DELETE FROM blob WHERE digest = ?", (bytes.fromhex(base),))
+    named = f"content '{base}' of the file 'src.txt' as it was before 'w' is missing"
+    said = project.refused(9, "verify")
+    assert (named in said, "hint: holdfast repair\n" in said) == (True, True)
+    assert project.call("verify", "--json").json["bits"] == 1
+    for words in (("undo", "w", "--dry-run"), ("undo", "w"), ("undo", "@"), ("undo", "w")):
+        assert f"content '{base}' is missing\nhint: holdfast repair" in project.refused(9, *words)
+    assert (project.run().states, project.ran()) == ({"w": "reused"}, [])
+    assert "1 content gone: recorded as lost" in project.ok("repair").out
+    project.ok("verify")
+    assert "left      src.txt: what it was before is gone" in project.ok("undo", "w").out
+    assert project.read("src.txt") == "base\nmore\n"
+
+
+def test_what_a_file_was_before_a_step_is_kept_and_may_be_purged(project: Project) -> None:
+    base = appending(project)
+    project.ok("gc", "--keep", "0s", "--yes")
+    assert project.shown(base) == b"base\n"
+    project.ok("purge", base, "--because", "it goes", "--yes")
+    project.ok("verify")
+    project.ok("repair")
+    assert "what it was before is gone" in project.ok("undo", "w", "--dry-run").out
+
+
+@pytest.mark.req("I5")
+def test_what_a_step_in_a_copy_made_and_is_lost_is_not_to_be_amended(project: Project) -> None:
+    project.write("src.txt", "base\n")
+    body = project.sh("head -c 40000 /dev/zero | tr '\\0' v > big; echo more >> src.txt")
+    made = {"shell": body, "inputs": "src.txt", "produces": "big", **SCRATCH}
+    reads = {"shell": "wc -c < big", "needs": ["wsp"]}
+    project.plan({"wsp": made, "low": reads})
+    assert project.run().code == 0
+    (content,) = (p for p in (project.store / "blobs").glob("??/*") if p.stat().st_size > 16384)
+    content.unlink()
+    project.plan({"wsp": made, "low": {**reads, "shell": "wc -c < big; echo again"}})
+    said = project.refused(1, "run")
+    assert ("--force-node wsp makes it again" in said, "amend" in said) == (True, False)
+    assert project.run("--force-node", "wsp").code == 0
+    project.ok("verify")

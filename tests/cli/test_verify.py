@@ -923,3 +923,138 @@ def test_a_damaged_header_is_told_by_every_command(project: Project, byte: int, 
     assert "holdfast repair --start-over" in project.refused(9, "run", "--yes")
     project.ok("repair", "--start-over", "--yes")
     assert project.run("--yes").states == {"send": "done"}
+
+
+def two_steps(project: Project) -> None:
+    """A run that came to its end, of a plan whose first step fails without the file `ok`."""
+    project.write("in.txt", "1\n")
+    project.write("ok", "")
+    first = {"shell": project.sh("cat in.txt; test -e ok"), "inputs": ["in.txt"]}
+    project.plan({"a": first, "b": {"shell": project.sh("echo hi"), "needs": ["a"]}})
+    assert project.run().code == 0
+    project.ran()
+
+
+def other_plan(project: Project) -> None:
+    """Flip one bit of the plan that runs keep."""
+    with project.database() as connection:
+        connection.execute(
+            "UPDATE blob SET content = CAST('[' || substr(content, 2) AS BLOB)"
+            """ WHERE substr(CAST(content AS TEXT), 1, 14) = '{"description"'"""
+        )
+        assert connection.changes() == 1
+
+
+@pytest.mark.req("D07")
+def test_a_run_stores_the_plan_again_that_a_disk_damaged(project: Project) -> None:
+    two_steps(project)
+    other_plan(project)
+    project.write("in.txt", "2\n")
+    (project.root / "ok").unlink()
+    assert project.run().states == {"a": "failed", "b": "skipped"}
+    project.ok("verify")
+    project.write("ok", "")
+    assert project.resume().states == {"a": "done", "b": "done"}
+
+
+@pytest.mark.req("D07")
+def test_repair_stores_a_lost_plan_again_that_its_file_still_says(project: Project) -> None:
+    two_steps(project)
+    (project.root / "ok").unlink()
+    project.write("in.txt", "2\n")
+    assert project.run().code == 1
+    other_plan(project)
+    assert "hint: holdfast repair\n" in project.refused(9, "verify")
+    for word in ("status", "plan", "run"):
+        assert "hint: holdfast verify\n" in project.refused(9, word)
+    again = "the plan of runs was lost: {}stored again as its file says it\n"
+    assert again.format("would be ") in project.ok("repair", "--dry-run").out
+    project.refused(9, "status")
+    assert again.format("") in project.ok("repair").out
+    project.ok("verify")
+    project.write("ok", "")
+    assert project.resume().states == {"a": "done", "b": "done"}
+    project.ok("verify")
+
+
+@pytest.mark.req("D07")
+def test_repair_stores_no_other_plan_in_the_place_of_a_lost_one(project: Project) -> None:
+    two_steps(project)
+    other_plan(project)
+    project.plan({"a": {"shell": "echo other"}})
+    assert "history: it stays" in project.refused(9, "repair")
+
+
+@pytest.mark.req("D07")
+def test_a_lost_key_of_what_stands_comes_again_with_its_step(project: Project) -> None:
+    project.write("in.txt", "1\n")
+    first = {"shell": project.sh("echo a; cat in.txt"), "inputs": ["in.txt"]}
+    project.plan({"a": first, "b": {"shell": "cat $HOLDFAST_INPUTS/a", "needs": ["a"]}})
+    assert project.run().code == 0
+    project.ran()
+    lose_keys(project)
+    way = "holdfast run --force-node a"
+    for word in ("run", "repair"):
+        project.ok(word)
+    said = project.refused(9, "verify")
+    assert f"made again by: holdfast repair, then {way}\n" in said
+    assert "what 'a' was made of is stored again only if you ask for it" in said
+    told = project.ok("repair", "--json").json
+    assert (told["next"], told["left"], told["ok"]) == ([way], [], False)
+    assert project.ran() == []
+    assert project.run("--force-node", "a").code == 0
+    project.ok("verify")
+    assert project.ok("repair").out == "nothing is damaged\n"
+
+
+@pytest.mark.req("D07")
+def test_a_lost_key_of_what_stands_no_more_is_recorded(project: Project) -> None:
+    project.write("in.txt", "1\n")
+    project.plan({"a": {"shell": project.sh("cat in.txt"), "inputs": ["in.txt"]}})
+    project.run()
+    lose_keys(project)
+    project.write("in.txt", "2\n")
+    assert project.run().codes == {"a": "input_changed"}
+    assert "hint: holdfast repair\n" in project.refused(9, "verify")
+    assert project.ok("repair").out == "1 content gone: recorded as lost\n"
+    project.ok("verify")
+    assert project.run().states == {"a": "reused"}
+
+
+def lose_keys(project: Project) -> None:
+    """Remove what steps with inputs were made of."""
+    with project.database() as connection:
+        connection.execute(
+            """DELETE FROM blob WHERE substr(CAST(content AS TEXT), 1, 16) = '{"ext":{"inputs"'"""
+        )
+        assert connection.changes() == 1
+
+
+@pytest.mark.req("D07")
+def test_steps_of_other_projects_are_told_with_the_project(project: Project) -> None:
+    send = {"shell": project.sh(f"echo $PWD; {LARGE}"), "effects": "external"}
+    project.plan({"send": send}, project="one")
+    assert project.run("--yes").code == 0
+    other = project.folder / "other"
+    other.mkdir()
+    (other / "plan.yaml").write_text(project.read("plan.yaml").replace('"one"', '"two"'))
+    at = ("--store", str(project.store))
+    assert project.call("run", "--yes", *at, cwd=other).code == 0
+    for content in project.store.glob("blobs/??/*"):
+        content.unlink()
+    here = "holdfast run --force-node send"
+    said = project.refused(9, "verify")
+    assert f"made again by: holdfast repair, then {here}\nwhat 'send' made, only" in said
+    assert f"in project 'two': {here} --plan-id demo\n" in said
+    told = project.ok("repair", "--json").json
+    assert told["next"] == [here]
+    assert [item["project"] for item in told["again"]] == ["one", "two"]
+    plain = project.ok("repair").out
+    assert plain.startswith("what 'send' made in r-")
+    assert "\nproject 'two': what 'send' made in r-" in plain
+    assert f"in project 'two': {here} --plan-id demo\n" in plain
+    assert project.run("--yes", "--force-node", "send").code == 0
+    there = project.refused(9, "verify")
+    assert f"hint: holdfast repair\nin project 'two': {here} --plan-id demo\n" in there
+    assert project.call("run", "--yes", "--force-node", "send", *at, cwd=other).code == 0
+    project.ok("verify")

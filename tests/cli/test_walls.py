@@ -1,6 +1,7 @@
 """Walls: what is too large is refused with the key that moves the wall, and passes once it was moved."""
 
 import json
+import os
 from collections.abc import Mapping
 
 import pytest
@@ -200,3 +201,25 @@ def test_what_is_added_to_a_run_goes_by_the_same_walls(project: Project) -> None
     assert refused(project.call("add", "more.json"), "P019", "plan_depth")
     own(project, plan_depth=8)
     project.ok("add", "more.json")
+
+
+def test_a_version_of_a_person_has_a_size_too(project: Project) -> None:
+    project.plan({"a": {"shell": "echo 1"}})
+    project.ok("run")
+    pipe, most = project.root / "pipe", 5000
+    os.mkfifo(pipe)
+    for odd in ("/dev/zero", "pipe", "."):
+        assert f"'{odd}' is no regular file" in project.refused(2, "amend", "a", odd)
+    own(project, artifact=most)
+    project.write("whole", "x" * most)
+    project.write("large", "x" * (most + 1))
+    (project.root / "link").symlink_to("whole")
+    large = b"x" * (most + 1)
+    assert refused(project.call("amend", "a", "large"), "usage", "artifact")
+    assert refused(project.call("amend", "a", "-", stdin=large), "usage", "artifact")
+    assert project.shown("a") == b"1\n"
+    for given in ("whole", "link"):
+        project.ok("amend", "a", given)
+        assert project.shown("a") == b"x" * most
+    project.ok("amend", "a", "-", stdin=b"mine\n")
+    assert project.shown("a") == b"mine\n"

@@ -607,6 +607,19 @@ class TestBlobs:
         assert list(store.check()) == []
 
     @pytest.mark.req("D07")
+    @pytest.mark.parametrize("how", ["put", "pieces", "batch"])
+    def test_damaged_content_that_nobody_read_is_repaired_by_storing_it_again(
+        self, store: Store, how: str
+    ) -> None:
+        store.commit(Batch(blobs=[(ref("right"), b"wrong")]))
+        if how == "batch":
+            store.commit(Batch(blobs=[(ref("right"), b"right")]))
+        else:
+            store.put(b"right" if how == "put" else iter([b"ri", b"ght"]))
+        assert store.get(ref("right")) == b"right"
+        assert list(store.check()) == []
+
+    @pytest.mark.req("D07")
     def test_what_is_absent_of_many_contents_is_told_at_once(self, store: Store) -> None:
         there = [store.put(b"small"), store.put(bytes(40_000))]
         there += [store.put(b"%d" % number) for number in range(600)]

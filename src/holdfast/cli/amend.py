@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import getpass
+import os
 
 import click
 
 from holdfast import wire
 from holdfast.cli.accept import check_unedited
 from holdfast.cli.again import out_next
-from holdfast.cli.ask import stdin_bytes
+from holdfast.cli.ask import read_most, stdin_bytes
 from holdfast.cli.grown import grown
 from holdfast.cli.handing import handed_over, handoff_option
 from holdfast.cli.judge import Consent, ask_about_cost, judge, judging_options, stored_candidate
@@ -41,7 +42,9 @@ from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import Options
 from holdfast.model.line import StepAmended
 from holdfast.model.plan import Step
+from holdfast.model.walls import moved_by, size_of
 from holdfast.ports import Candidate, Store
+from holdfast.process.inside import SpecialFileError, open_regular
 
 
 class RefusedError(HoldfastError):
@@ -206,7 +209,7 @@ def _content(
                 f"'{step.id}' makes several files; FILE can only be one",
                 hint=f"put them in place, then holdfast amend {step.id}",
             )
-        content = stdin_bytes() if file == "-" else _read(file)
+        content = _read(file, wire.walls_at(where.root).artifact)
         check_free(f"the content for '{step.id}'", content, hidden)
         return store.put(content), newest.form, Candidate(newest.form, content)
     if not step.produces:
@@ -237,12 +240,27 @@ def _whole(outputs: Outputs, step: Step, newest: Artifact) -> Kept:
     return kept
 
 
-def _read(file: str) -> bytes:
+def _read(file: str, most: int) -> bytes:
+    """What stdin or a regular file gives; UsageError if that is more than an artifact may have."""
     try:
-        with open(file, "rb") as opened:
-            return opened.read()
+        if file == "-":
+            content = stdin_bytes(most)
+        else:
+            with open_regular(os.path.realpath(file)) as opened:
+                content = read_most(opened, most)
+    except (SpecialFileError, IsADirectoryError) as error:
+        raise UsageError(
+            f"'{file}' is no regular file", hint="name a file, or '-' for stdin"
+        ) from error
     except OSError as error:
         hint = None
         if isinstance(error, FileNotFoundError):
             hint = near_file(file) or "name a file that is there, '-' for stdin, or none at all"
         raise UsageError(f"cannot read '{file}': {error.strerror}", hint=hint) from error
+    if len(content) > most:
+        given = "stdin" if file == "-" else f"'{file}'"
+        raise UsageError(
+            f"{given} has more than {size_of(most)}, as much as an artifact may have",
+            hint=moved_by("artifact", most),
+        )
+    return content

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import sys
 from collections.abc import Sequence
+from typing import BinaryIO
 
 import click
 
@@ -14,6 +15,7 @@ from holdfast.errors import UsageError
 
 _DECLINED = 130
 _NAMED = 5
+_PIECE = 1 << 20
 
 
 def ask(question: str, *, default: bool) -> bool:
@@ -73,11 +75,22 @@ def _few(steps: Sequence[str]) -> str:
     return ", ".join(steps[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def stdin_bytes() -> bytes:
-    """Everything on stdin; an error if it is closed."""
+def stdin_bytes(most: int | None = None) -> bytes:
+    """Everything on stdin, as far as `read_most` goes; an error if it is closed."""
     if sys.stdin is None:
         raise UsageError("stdin is closed", hint="name a file")
-    return sys.stdin.buffer.read()
+    stream = sys.stdin.buffer
+    return stream.read() if most is None else read_most(stream, most)
+
+
+def read_most(stream: BinaryIO, most: int) -> bytes:
+    """What a stream gives; of one that gives more than so many bytes, a little more than these."""
+    pieces: list[bytes] = []
+    size = 0
+    while size <= most and (piece := stream.read(_PIECE)):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
 
 
 def who() -> str:

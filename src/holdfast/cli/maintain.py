@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ import click
 
 from holdfast.cli.measure import count
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
-from holdfast.cli.repair import Mended, commands, made_again
+from holdfast.cli.repair import Mended, Ways, made_again, made_by, ways
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import CORRUPT, UNREADABLE, Audit, audit, follows
 from holdfast.engine.rebuilt import rebuilt_index
@@ -19,6 +19,7 @@ from holdfast.errors import HoldfastError, IntegrityError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
 from holdfast.model.pattern import Pattern
+from holdfast.model.plan import StepId
 from holdfast.ports import Store
 from holdfast.store.host import gone
 
@@ -116,14 +117,27 @@ def _advice(where: Place, store: Store | None, found: Audit, hint: str | None = 
     if not lost:
         damaged = found.bits & (CORRUPT | UNREADABLE)
         return [f"hint: {hint if hint and hint != _THIS else 'holdfast repair'}"] if damaged else []
-    gone_now, then = Mended(), ["holdfast run"]
+    gone_now, known = Mended(), Ways(None, ["holdfast run"], [])
     with suppress(HoldfastError):  # the plan is not asked whether the store is whole
-        gone_now = made_again(store, lost) if store is not None else gone_now
-        then = commands(where, gone_now) or then
-    names = ", ".join(f"'{step}'" for _, step in sorted(gone_now.asked))
-    asked = f"what {names} made, only if you ask for it: that may repeat what was done"
-    how = f"what a step made is made again by: {', then '.join(['holdfast repair', *then])}"
-    return [how, *([asked] if names else [])]
+        if store is not None:
+            gone_now = made_again(store, lost)
+            known = ways(where, gone_now)
+    if not known.here:  # nothing of this project stands on it
+        return ["hint: holdfast repair", *known.elsewhere]
+    own = [row for row in gone_now.again if row.project == known.project]
+    asked = sorted(row.step for row in own if made_by(row) in gone_now.asked - gone_now.keys)
+    keyless = sorted(row.step for row in own if made_by(row) in gone_now.keys)
+    told = [
+        f"what a step made is made again by: {', then '.join(['holdfast repair', *known.here])}"
+    ]
+    only = "only if you ask for it: that may repeat what was done"
+    told += [f"what {_quoted(asked)} made, {only}"] if asked else []
+    told += [f"what {_quoted(keyless)} was made of is stored again {only}"] if keyless else []
+    return [*told, *known.elsewhere]
+
+
+def _quoted(steps: Sequence[StepId]) -> str:
+    return ", ".join(f"'{step}'" for step in steps)
 
 
 @click.command(epilog="\b\nExample:\n  holdfast rebuild")

@@ -14,7 +14,8 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import cast
+from itertools import chain
+from typing import NamedTuple, cast
 
 import click
 
@@ -24,15 +25,16 @@ from holdfast.cli.measure import count
 from holdfast.cli.pin import record_lost
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short, talk
+from holdfast.core.refs import structure
 from holdfast.engine.audit import audit, follows
-from holdfast.engine.journals import read_state
-from holdfast.engine.needed import absent_in, files_of, lacking
+from holdfast.engine.journals import read_state, runs_of
+from holdfast.engine.needed import absent_in, files_of, lacking, lost_bases
 from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.whole import assure_runs
 from holdfast.errors import HeldError, HoldfastError, IntegrityError, UsageError
 from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Digest, Json
-from holdfast.model.plan import Step, StepId
+from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.plan import Step, StepId, plan_bytes
 from holdfast.ports import Store
 from holdfast.store.host import gone
 from holdfast.store.peek import ASIDE, was_used
@@ -43,6 +45,9 @@ LOST = "lost or damaged: found by holdfast repair"
 _DATABASE = ("state.db-shm", "state.db", "state.db-wal", "state.end", "locks")
 
 
+Made = tuple[str, str, StepId]  # project, line and step
+
+
 @dataclass(frozen=True, slots=True)
 class Mended:
     """What was done, and what is left to do."""
@@ -50,11 +55,19 @@ class Mended:
     moved: tuple[Digest, ...] = ()
     rebuilt: bool = False
     again: tuple[Artifact, ...] = ()  # whose content is gone; the newest of each step
-    asked: frozenset[tuple[str, StepId]] = (
-        frozenset()
-    )  # lines and steps that no run makes again unasked
+    asked: frozenset[Made] = frozenset()  # those that no run makes again unasked
+    keys: frozenset[Made] = frozenset()  # those of which only what they were made of is gone
     told: tuple[Digest, ...] = ()  # what is recorded as lost
     left: tuple[str, ...] = field(default=())  # what nothing here can mend
+    stored: tuple[Digest, ...] = ()  # of the plan, which its file still says
+
+
+class Ways(NamedTuple):
+    """Commands that make again what is gone: those for the project here, and others with their projects."""
+
+    project: str | None
+    here: list[str]
+    elsewhere: list[str]
 
 
 @click.command(
@@ -95,61 +108,102 @@ def repair(
             opened.close()
     except IntegrityError as error:
         found = Mended(left=(error.message,))
-    words = commands(where, found)
+    known = ways(where, found)
     if as_json:
-        out_json(_json(found, words))
+        out_json(_json(found, known.here))
     else:
-        _say(found, words, dry=dry_run)
+        _say(found, known, dry=dry_run)
     return 9 if found.left else 0
 
 
 def _mended(where: Place, store: Store, *, dry: bool) -> Mended:
     moved = tuple(digest for digest in list(store.blobs()) if _is_damaged(store, digest))
-    rebuilt = _rebuild(store, dry=dry)
     present = set(store.blobs()).difference(moved)
+    stored = _plan_again(where, store, present)
+    for content in stored.values() if not dry else ():
+        store.put(content)
+    rebuilt = _rebuild(store, dry=dry)
+    present |= stored.keys()
     lost = {*moved, *_missing(store, present)}
     gone_now = made_again(store, lost)
     newest, asked = gone_now.again, gone_now.asked
-    waiting = {row.digest for row in newest if (row.line, row.step) in asked}
+    waiting = {row.digest for row in newest if made_by(row) in asked}
+    waiting |= {row.own_ref for row in newest if made_by(row) in gone_now.keys}
     told = tuple(sorted(_to_tell(store, present) - waiting))
     if told and not dry:
         record_lost(store, where, told, LOST)
-    named = {*told, *waiting, *moved} if dry else waiting
+    named = {*told, *waiting, *moved, *stored} if dry else waiting
     problems = audit(store, gone).problems
     left = [told for told in problems if not any(digest in told for digest in named)]
     if rebuilt and dry:
         left = [told for told in left if "holdfast rebuild" not in told]
-    return Mended(moved, rebuilt, newest, asked, told, tuple(left))
+    return replace(
+        gone_now,
+        moved=moved,
+        rebuilt=rebuilt,
+        told=told,
+        left=tuple(left),
+        stored=tuple(stored),
+    )
+
+
+def _plan_again(where: Place, store: Store, present: Collection[Digest]) -> dict[Digest, bytes]:
+    """What is lost of the plan that journals are read with, if the plan file still says the very same."""
+    try:
+        plan = where.load().plan
+        contents = {digest_bytes(one): one for one in (plan_bytes(plan), structure(plan))}
+        lost = {digest: one for digest, one in contents.items() if digest not in present}
+        named = _read_with(store, "plan", "w_ref") if lost else ()
+    except HoldfastError:
+        return {}
+    return {digest: one for digest, one in lost.items() if digest in named}
+
+
+def _read_with(store: Store, *names: str) -> set[object]:
+    """What the events of all journals have in these fields."""
+    return {
+        getattr(recorded.event, name, None)
+        for journal in store.journals()
+        for recorded in store.read(journal)
+        for name in names
+    }
 
 
 def _to_tell(store: Store, present: Collection[Digest]) -> set[Digest]:
-    """Contents that events name and that are gone untold; not those that journals are read with."""
+    """Contents that events name and that are gone untold.
+
+    Not those that journals are read with, and no key of what stands: that comes again with the step.
+    """
     try:
-        known, lost = absent_in(store), {digest for digest, _ in lacking(store, present)}
-        keys = {
-            getattr(recorded.event, name, None)
-            for journal in store.journals()
-            for recorded in store.read(journal)
-            for name in ("plan", "w_ref", "own_ref")
-        }
+        gone_now = chain(lacking(store, present), lost_bases(store, present))
+        known, lost = absent_in(store), {digest for digest, _ in gone_now}
+        keys = _read_with(store, "plan", "w_ref")
     except HoldfastError:  # a journal that cannot be read is left as it is
         return set()
-    counted = {row.digest for row in _newest(store) if row.reusable}
+    newest = _newest(store)
+    counted = {row.digest for row in newest if row.reusable}
+    keys.update(row.own_ref for row in newest)
     return {digest for digest in lost if digest not in keys and digest not in known - counted}
 
 
-def _unasked(store: Store, rows: Iterable[Artifact]) -> frozenset[tuple[str, StepId]]:
+def made_by(row: Artifact) -> Made:
+    """The step of a line that an artifact is of."""
+    return row.project, row.line, row.step
+
+
+def _unasked(store: Store, rows: Iterable[Artifact]) -> frozenset[Made]:
     """Those that no run makes again by itself: their effect would be repeated, or files be changed twice."""
-    found: set[tuple[str, StepId]] = set()
-    plans: dict[str, Mapping[StepId, Step]] = {}
+    found: set[Made] = set()
+    plans: dict[tuple[str, str], Mapping[StepId, Step]] = {}
     for row in rows:
-        if row.line not in plans:
+        line = row.project, row.line
+        if line not in plans:
             with suppress(HoldfastError):
-                state = read_state(store, store.runs(row.line)[-1].run)
-                plans[row.line] = state.plan.steps if state is not None else {}
-        step = plans.get(row.line, {}).get(row.step)
+                state = read_state(store, runs_of(store, *line)[-1].run)
+                plans[line] = state.plan.steps if state is not None else {}
+        step = plans.get(line, {}).get(row.step)
         if step is not None and (step.done_once or step.changes_copy):
-            found.add((row.line, row.step))
+            found.add(made_by(row))
     return frozenset(found)
 
 
@@ -164,8 +218,10 @@ def _is_damaged(store: Store, digest: Digest) -> bool:
 
 
 def _missing(store: Store, present: Collection[Digest]) -> Iterator[Digest]:
-    """Contents of artifacts that are not there, whoever took them away."""
+    """Contents and keys of artifacts that are not there, whoever took them away."""
     for row in _newest(store):
+        if row.own_ref not in present:
+            yield row.own_ref
         if row.digest not in present:
             yield row.digest
         elif row.form == "tree":
@@ -201,31 +257,62 @@ def _rebuild(store: Store, *, dry: bool) -> bool:
 
 
 def made_again(store: Store, lost: set[Digest]) -> Mended:
-    """What each step stands on that is among these contents, and how it is made again."""
-    newest = tuple(row for row in _newest(store) if _stands_on(store, row, lost))
-    return Mended(again=newest, asked=_unasked(store, newest))
+    """What each step stands on that is among these contents, and how it is made again.
+
+    What a step was made of is stored again with it, and no run asks for that by itself.
+    """
+    newest = _newest(store)
+    gone_now = [row for row in newest if _stands_on(store, row, lost)]
+    content = set(map(made_by, gone_now))
+    keyless = [row for row in newest if row.own_ref in lost and made_by(row) not in content]
+    keys = frozenset(map(made_by, keyless))
+    asked = _unasked(store, gone_now) | keys
+    return Mended(again=(*gone_now, *keyless), asked=asked, keys=keys)
 
 
-def commands(where: Place, found: Mended) -> list[str]:
+def ways(where: Place, found: Mended) -> Ways:
     """What makes again what is gone, line by line."""
+    own = _project(where, found) if found.again else None
     if found.left:
-        return ["holdfast repair --start-over"]
-    lines: dict[str, list[str]] = {}
+        return Ways(own, ["holdfast repair --start-over"], [])
+    lines: dict[tuple[str, str], str] = {}
     for row in found.again:
-        words = lines.setdefault(row.line, [])
-        if (row.line, row.step) in found.asked:
-            words.append(f" --force-node {shlex.quote(row.step)}")
+        asked = f" --force-node {shlex.quote(row.step)}" if made_by(row) in found.asked else ""
+        key = row.project, row.line
+        lines[key] = lines.get(key, "") + asked
+    found_ways = Ways(own, [], [])
     here = where.line() if lines else None
-    return [
-        f"holdfast run{''.join(steps)}"
-        + ("" if line == here else f" -f FILE --plan-id {shlex.quote(line)}")
-        for line, steps in lines.items()
-    ]
+    for (project, line), steps in lines.items():
+        name = f" --plan-id {shlex.quote(line)}"
+        if project == own:
+            file = "" if line == here else f" -f FILE{name}"
+            found_ways.here.append(f"holdfast run{steps}{file}")
+        else:
+            found_ways.elsewhere.append(f"in {_named(project)}: holdfast run{steps}{name}")
+    return found_ways
+
+
+def _named(project: str) -> str:
+    return f"project '{project}'" if project else "the project without a name"
+
+
+def _project(where: Place, found: Mended) -> str | None:
+    """The project of the plan here; if none can be read, the only one that lost something."""
+    with suppress(HoldfastError):
+        return where.load().plan.project
+    projects = {row.project for row in found.again}
+    return projects.pop() if len(projects) == 1 else None
 
 
 def _json(found: Mended, words: list[str]) -> dict[str, Json]:
     again_json: list[Json] = [
-        {"step": row.step, "line": row.line, "run": row.run, "digest": row.digest}
+        {
+            "step": row.step,
+            "project": row.project,
+            "line": row.line,
+            "run": row.run,
+            "digest": row.digest,
+        }
         for row in found.again
     ]
     return {
@@ -234,34 +321,41 @@ def _json(found: Mended, words: list[str]) -> dict[str, Json]:
         "moved": cast("list[Json]", list(found.moved)),
         "rebuilt": found.rebuilt,
         "again": again_json,
+        "stored": cast("list[Json]", list(found.stored)),
         "recorded": cast("list[Json]", list(found.told)),
         "left": cast("list[Json]", list(found.left)),
         "next": [again(command) for command in words],
     }
 
 
-def _say(found: Mended, words: list[str], *, dry: bool) -> None:
+def _say(found: Mended, known: Ways, *, dry: bool) -> None:
     would = "would be " if dry else ""
     if found.moved:
         out(f"{count(len(found.moved), 'damaged content')}: {would}moved to quarantine")
+    if found.stored:
+        out(f"the plan of runs was lost: {would}stored again as its file says it")
     if found.told:
         out(f"{count(len(found.told), 'content')} gone: {would}recorded as lost")
     if found.rebuilt:
         out(f"the index did not follow from the journals: {would}made again")
     for row in found.again:
-        asked = (row.line, row.step) in found.asked
+        asked = made_by(row) in found.asked
         how = "only if you ask for it: that may repeat what it did" if asked else "by the next run"
-        out(
-            f"what '{row.step}' made in {short(row.run) or 'a person'} is gone; it is made again {how}"
-        )
+        what = f"what '{row.step}' made in {short(row.run) or 'a person'} is gone; it is made again"
+        if made_by(row) in found.keys:
+            what = f"what '{row.step}' was made of is gone; it is stored again"
+        whose = "" if row.project == known.project else f"{_named(row.project)}: "
+        out(f"{whose}{what} {how}")
+    for told in known.elsewhere:
+        out(told)
     for told in found.left:
         talk(told)
     if found.left:
         talk("this is history: it stays as it is. take it from a back-up ('holdfast import'), or")
-    elif not (found.moved or found.rebuilt or found.again or found.told):
+    elif not (found.moved or found.rebuilt or found.again or found.told or found.stored):
         out("nothing is damaged")
-    if words:
-        out_next("    ".join(words))
+    if known.here:
+        out_next("    ".join(known.here))
 
 
 def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:

@@ -288,7 +288,8 @@ def _print_item(event: StepUndone, item: Undoing, *, dry_run: bool) -> None:
     for path, digest in _changed(event, item).items():
         out(f"  {f'put back  {path}' if digest else f'removed   {path} (it was not there before)'}")
     for path in event.left:
-        out(f"  left      {path}: it was changed by hand")
+        why = "what it was before is gone" if path in item.lost else "it was changed by hand"
+        out(f"  left      {path}: {why}")
     for note in item.notes:
         out(f"  note      {note}")
     if event.paths and event.kept:

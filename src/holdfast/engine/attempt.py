@@ -214,9 +214,9 @@ class Bench:
             step = self._state.plan.steps[step_id]
             if step.done_once or step.changes_copy:  # no run makes it again, so the others go on
                 name = quote(step_id)
-                given = f"holdfast amend {name} FILE, then holdfast run"
+                given = f"holdfast amend {name} FILE, then holdfast run; "
                 made = f"holdfast run --force-node {name} makes it again"
-                words = f"{words}\nhint: {given}; {made}"
+                words = f"{words}\nhint: {'' if step.changes_copy else given}{made}"
                 raise AttemptError(words, reason="command_failed") from error
             raise IntegrityError(words, hint="holdfast run", where=Where(step=step_id)) from error
         self.contents.recent.read(digest, content)

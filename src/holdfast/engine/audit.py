@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import cast
 
 from holdfast.core.refs import w_ref
@@ -13,7 +14,7 @@ from holdfast.core.state import State
 from holdfast.engine.indexed import unindexed
 from holdfast.engine.journals import read_state, start_of
 from holdfast.engine.lines import line_journal
-from holdfast.engine.needed import absent_in, files_of, lacking
+from holdfast.engine.needed import absent_in, files_of, lacking, lost_bases
 from holdfast.engine.outside import repeated
 from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.referee import Reading, Stand, read
@@ -194,8 +195,8 @@ def _lost(store: Store) -> Iterator[tuple[Digest, str]]:
     """Contents that must be there and are not, and those that must not be there and are."""
     wanted = _counted_on(store)
     with suppress(HoldfastError):  # a journal that the store itself found damaged
-        absent = absent_in(store)
-        for digest, told in lacking(store, set(store.blobs())):
+        absent, present = absent_in(store), set(store.blobs())
+        for digest, told in chain(lacking(store, present), lost_bases(store, present)):
             if digest not in absent or digest in wanted:
                 yield digest, told
         purged = purged_in(store)

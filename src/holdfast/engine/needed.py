@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from holdfast.errors import IntegrityError
-from holdfast.model.artifact import Form, tree_entries
+from holdfast.model.artifact import Entry, Form, tree_entries
+from holdfast.model.changeset import Change, changes_in
 from holdfast.model.digest import Digest
-from holdfast.model.event import AnswersKept, Event, StepsReused, StepsTaken
+from holdfast.model.event import AnswersKept, AttemptAccepted, Event, StepsReused, StepsTaken
+from holdfast.model.glob import parents
 from holdfast.model.line import (
     ContentPurged,
     HandoffGiven,
@@ -90,6 +92,47 @@ def lacking(facts: Facts, present: Collection[Digest]) -> Iterator[tuple[Digest,
                     if digest not in told:
                         told.add(digest)
                         yield digest, f"{problem} ({words})"
+
+
+def lost_bases(store: Store, present: Collection[Digest]) -> Iterator[tuple[Digest, str]]:
+    """Contents of files before a step changed them that are not among those present, with where they belong.
+
+    Only those of accepted attempts: nothing else can be undone. What an imported run made is not undone here.
+    """
+    accepted = {
+        (f"run:{row.run}", row.step, row.attempt)
+        for row in store.artifacts(status="accepted")
+        if row.form == "tree" and row.attempt and row.source != "imported"
+    }
+    told: set[Digest] = set()
+    for journal, recorded in store.told(sorted({one[0] for one in accepted}), [AttemptAccepted]):
+        event = recorded.event
+        if not isinstance(event, AttemptAccepted) or event.digest not in present:
+            continue
+        if (journal, event.step, event.attempt) not in accepted:
+            continue
+        try:
+            changes = changes_in(store.get(event.digest))
+            before = tree_entries(store.get(event.kept)) if changes and event.kept else ()
+        except IntegrityError:  # told for itself
+            continue
+        replaced = {entry.path: entry for entry in before}
+        for change in changes:
+            was = before_change(change, replaced)
+            if was is not None and was.digest not in present and was.digest not in told:
+                told.add(was.digest)
+                words = f"of the file '{was.path}' as it was before '{event.step}' is missing"
+                where = _words(journal, event)
+                yield was.digest, f"content '{was.digest}' {words} ({where})"
+
+
+def before_change(change: Change, replaced: Mapping[str, Entry]) -> Entry | None:
+    """The file as it was before a change; `replaced` are those that were stored as they lay there."""
+    if not replaced.keys().isdisjoint(parents(change.path)):
+        return None
+    if (lay := replaced.get(change.path)) is not None or change.base is None:
+        return lay
+    return Entry(change.path, change.base, change.base_executable)
 
 
 def _of(

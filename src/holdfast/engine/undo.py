@@ -15,16 +15,16 @@ from holdfast.edits.change import FileChange
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import runs_of
 from holdfast.engine.lines import line_journal
+from holdfast.engine.needed import before_change
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.rebuilt import withdrawn
 from holdfast.engine.world import World
-from holdfast.errors import ConflictError, IntegrityError
+from holdfast.errors import ConflictError, IntegrityError, PurgedError
 from holdfast.model.artifact import Artifact, Entry, tree_entries
-from holdfast.model.changeset import Change, changes_in
+from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, AttemptStarted, Event
 from holdfast.model.fixed import frozen
-from holdfast.model.glob import parents
 from holdfast.model.line import StepUndone
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Append, Batch, Store
@@ -39,7 +39,8 @@ class Undoing:
     """One step as it will be undone.
 
     `rows` are withdrawn, the one that was made first. `files` shall lie at its output paths afterwards,
-    None if they stay as they are; `left` are paths that a person changed, and that stay.
+    None if they stay as they are; `left` are paths that stay: a person changed them, or their earlier content
+    is `lost`.
     """
 
     step: Step
@@ -48,6 +49,7 @@ class Undoing:
     left: tuple[str, ...]
     notes: tuple[str, ...]
     beside: tuple[str, ...] = ()  # files of the project that it changed in a copy
+    lost: tuple[str, ...] = ()
 
 
 def place_of_undoing(world: World, project: str, line: str) -> Outputs:
@@ -121,44 +123,60 @@ class Undo:
         rest = [row for row in rows if row not in gone]
         notes = [BESIDE] if step.runs_alone else []
         notes += [OUTSIDE] if step.effects == "external" else []
-        beside, left = self._take_back(step, act) if step.changes_copy else ((), ())
+        beside, left, lost = self._take_back(step, act) if step.changes_copy else ((), (), ())
+        left += lost
         back = tuple(self._files[path] for path in beside if path in self._files)
         if not step.produces:
             notes += [] if beside else [NO_FILES]
-            return Undoing(step, gone, back if beside else None, left, tuple(notes), beside)
+            return Undoing(step, gone, back if beside else None, left, tuple(notes), beside, lost)
         files = self._before(step, act, rest)
         if files is not None:
             files = tuple(entry for entry in files if entry.path not in beside)
             left += self._put(step, act, files)
         elif not beside:
             return Undoing(step, gone, None, left, tuple(notes))
-        return Undoing(step, gone, (*(files or ()), *back), left, tuple(notes), beside)
+        return Undoing(step, gone, (*(files or ()), *back), left, tuple(notes), beside, lost)
 
-    def _take_back(self, step: Step, act: Artifact) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Let the files that a step changed be as they were; gives their paths, and those that stay.
+    def _take_back(
+        self, step: Step, act: Artifact
+    ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Let the files that a step changed be as they were.
 
-        One that a person changed since stays, and so does one whose earlier content is nowhere any more.
+        Gives their paths, those that stay because a person changed them since, and those that stay because
+        it is recorded that their earlier content is gone. IntegrityError if it is gone unrecorded.
         """
         _, ended = self._attempt(act)
         before = tree_entries(self._store.get(ended.kept)) if ended and ended.kept else ()
         replaced = {entry.path: entry for entry in before}
         changes = changes_in(self._store.get(act.digest))
         self._read([change.path for change in changes])
-        left = []
+        left, gone = [], []
         for change in changes:
-            above = not replaced.keys().isdisjoint(parents(change.path))
-            was = None if above else replaced.get(change.path) or _base(change)
+            was = before_change(change, replaced)
             now = self._files.get(change.path)
             if _is_entry(now, was):
                 continue
-            lost = was is not None and not self._store.has(was.digest)
-            if lost or not _is_entry(now, change.entry):
+            if not _is_entry(now, change.entry):
                 left.append(change.path)
             elif was is None:
                 del self._files[change.path]
-            else:
+            elif self._can_read(step, was):
                 self._files[change.path] = was
-        return tuple(change.path for change in changes), tuple(left)
+            else:
+                gone.append(change.path)
+        return tuple(change.path for change in changes), tuple(left), tuple(gone)
+
+    def _can_read(self, step: Step, was: Entry) -> bool:
+        """Whether the earlier content of a file is there, which may be told to be gone."""
+        try:
+            for _ in self._store.chunks(was.digest):
+                pass
+        except PurgedError:
+            return False
+        except IntegrityError as error:
+            words = f"'{was.path}' cannot be as it was before '{step.id}': {error.message}"
+            raise IntegrityError(words, hint="holdfast repair") from error
+        return True
 
     def _put(self, step: Step, act: Artifact, files: Sequence[Entry]) -> tuple[str, ...]:
         """Let these files lie at the outputs; gives the paths that a person changed, and that stay."""
@@ -212,13 +230,6 @@ class Undo:
             if mine and isinstance(event, AttemptAccepted) and event.attempt == act.attempt:
                 ended = event
         return started, ended
-
-
-def _base(change: Change) -> Entry | None:
-    """The file as it was where the step began."""
-    if change.base is None:
-        return None
-    return Entry(change.path, change.base, change.base_executable)
 
 
 def _is_entry(now: Entry | None, then: Entry | None) -> bool:

@@ -23,8 +23,8 @@ from holdfast.store.tables import Cursor, Row, Tables, Value
 
 _INSERT = "INSERT INTO blob(digest, content, at) VALUES(?, ?, unixepoch()) ON CONFLICT"
 INSERT_AGAIN = f"{_INSERT}(digest) DO UPDATE SET content = excluded.content, at = excluded.at"
-INSERT = (
-    f"{INSERT_AGAIN} WHERE blob.at <= excluded.at - {FRESH}"  # what is named again is young again
+INSERT = (  # what is named again is young again, and what a disk made of it is mended
+    f"{INSERT_AGAIN} WHERE blob.at <= excluded.at - {FRESH} OR blob.content <> excluded.content"
 )
 
 _AT_ONCE = 500  # digests in one question
@@ -64,8 +64,8 @@ class Contents:
 
     def _put_small(self, content: bytes) -> Digest:
         digest = digest_bytes(content)
-        fresh = "SELECT length(content) FROM blob WHERE digest = ? AND at > unixepoch() - ?"
-        if self._database.rows(fresh, (raw(digest), FRESH)) != [(len(content),)]:
+        fresh = "SELECT 1 FROM blob WHERE digest = ? AND content = ? AND at > unixepoch() - ?"
+        if not self._database.rows(fresh, (raw(digest), content, FRESH)):
             self._write(INSERT_AGAIN, (raw(digest), content))
         return digest
 
