@@ -250,6 +250,49 @@ def test_a_step_is_made_again_if_one_above_wrote_anew_where_it_began(project: Pr
     assert run.codes["lower"] == "upstream_changed"
 
 
+def foretold(project: Project) -> dict[str, tuple[str, str, list[str]]]:
+    """What a plan says of each step: decision, code, and the names behind it."""
+    found = project.ok("plan", "--json").json["steps"]
+    return {
+        name: (one["decision"], one["reason"]["code"], one["reason"]["because"])
+        for name, one in found.items()
+    }
+
+
+@pytest.mark.req("R107")
+@pytest.mark.parametrize("between", [False, True])
+def test_a_plan_promises_no_reuse_where_a_step_above_writes_anew(
+    project: Project, *, between: bool
+) -> None:
+    committed(project, a="0\n", b="0\n")
+
+    def written(word: str) -> None:
+        after = [{"step": "middle" if between else "first", "type": "sequence"}]
+        steps: dict[str, dict[str, Any]] = {
+            "first": {"shell": project.sh(f"n=a; echo {word} > $n"), **WORKTREE},
+            "then": {"shell": project.sh("n=a; echo 2 >> $n"), "needs": after, **WORKTREE},
+            "beside": {"shell": project.sh("n=b; echo 2 >> $n"), "needs": after, **WORKTREE},
+        }
+        if between:
+            needs = [{"step": "first", "type": "sequence"}]
+            steps["middle"] = {"shell": project.sh(), "needs": needs}
+        project.plan(steps)
+
+    written("1")
+    project.run()
+    assert {decision for decision, _, _ in foretold(project).values()} == {"reuse"}
+    project.ran()
+    written("11")
+    told = foretold(project)
+    assert told["first"][0] == "run"
+    assert told["then"] == ("maybe", "upstream_changed", ["first"])
+    assert told["beside"][0] == "reuse", "it goes on from another file"
+    project.ok("plan", "-o", "review.plan.json")
+    run = project.run("review.plan.json")
+    assert project.ran() == ["first", "then"]
+    assert run.codes["then"] == "upstream_changed"
+
+
 def test_a_worktree_has_declared_inputs_and_what_the_steps_above_left(project: Project) -> None:
     committed(project, a="old\n", b="old\n", c="old\n")
     project.write("a", "edited\n")
