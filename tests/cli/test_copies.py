@@ -91,6 +91,30 @@ def test_a_plan_tells_which_files_are_removed_again(project: Project) -> None:
     assert "Nothing to do" in project.ok("plan").out
 
 
+def test_a_plan_tells_what_is_put_back_and_removed_beside_an_edit(project: Project) -> None:
+    committed(project, a="old\n", gone="g\n")
+    body = project.sh("echo new > a; rm gone; echo o > o.txt")
+    step = {"shell": body, "inputs": ["a", "gone"], "produces": "o.txt", **SCRATCH}
+    project.plan({"s": step})
+    assert project.run().code == 0
+    for path, text in {"a": "old\n", "gone": "g\n", "o.txt": "mine\n"}.items():
+        project.write(path, text)
+    found = project.ok("plan", "--json").json["details"]["s"]
+    assert (found["means"], found["writes"], found["removes"]) == ("adopt", ["a"], ["gone"])
+    said = project.ok("plan").out
+    assert "Writes 1 file from the store: a" in said
+    assert "Removes 1 file again: gone" in said
+    project.ran()
+    assert project.run().codes == {"s": "amended"}
+    assert (project.read("a"), project.has("gone"), project.ran()) == ("new\n", False, [])
+    assert project.read("o.txt") == "mine\n"
+    project.write("a", "old\n")
+    project.write("gone", "g\n")
+    project.write("o.txt", "mine again\n")
+    again = project.ok("plan", "--on-drift", "regenerate", "--json").json["details"]["s"]
+    assert (again["means"], again["writes"], again["removes"]) == ("make", [], [])
+
+
 def test_a_plan_tells_what_is_put_back_where_a_directory_was_a_file(project: Project) -> None:
     committed(project, d__q="q\n", e="e\n")
     project.plan({"s": {"shell": "rm -r d; echo d > d; echo new > e", **WORKTREE}})

@@ -398,8 +398,9 @@ class _Foresight:
         if self._options.on_drift == "regenerate":
             theirs = tuple(path for path in self._sight.theirs(step) if path not in edited)
             return Outlook("run", reason, probe, None, "make", edited, replaced=theirs)
-        written = self._sight.absent(step, artifact)
-        return Outlook("run", reason, probe, None, "adopt", edited, written)
+        due = self._sight.due(probe.newest or artifact) if step.changes_copy else Disk()
+        written = (*self._sight.absent(step, artifact), *due.written)
+        return Outlook("run", reason, probe, None, "adopt", edited, written, removed=due.removed)
 
     # --- something above is open ----------------------------------------------------------------------
 
