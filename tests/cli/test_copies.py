@@ -91,6 +91,26 @@ def test_a_plan_tells_which_files_are_removed_again(project: Project) -> None:
     assert "Nothing to do" in project.ok("plan").out
 
 
+@pytest.mark.req("R107")
+@pytest.mark.parametrize("command", [{"shell": "cat made.txt"}, {"run": ["cat", "./made.txt"]}])
+def test_a_plan_knows_the_files_that_are_put_back_for_commands_below(
+    project: Project, command: dict[str, Any]
+) -> None:
+    make = {"shell": "n=gone.txt; echo made > made.txt; rm $n", "inputs": "gone.txt", **SCRATCH}
+    named = {"shell": "test ! -e gone.txt", "needs": [{"step": "make", "type": "sequence"}]}
+    committed(project, **{"gone.txt": "g\n"})
+    project.plan({"make": make, "low": {"needs": ["make"], **command}, "named": named})
+    assert project.run().code == 0
+    (project.root / "made.txt").unlink()
+    project.write("gone.txt", "g\n")
+    assert {decision for decision, _, _ in foretold(project).values()} == {"reuse"}
+    assert "Runs nothing" in project.ok("plan").out
+    assert set(project.run().states.values()) == {"reused"}
+    project.write("made.txt", "my own\n")
+    assert foretold(project)["low"][:2] == ("run", "command_changed")
+    assert project.run().codes["low"] == "command_changed"
+
+
 def test_a_plan_tells_what_is_put_back_and_removed_beside_an_edit(project: Project) -> None:
     committed(project, a="old\n", gone="g\n")
     body = project.sh("echo new > a; rm gone; echo o > o.txt")

@@ -168,10 +168,11 @@ class _Sight:
         self._plan = plan
         self._line = line
         self._store = store
-        self._survey = survey
+        self._put: dict[str, Entry | None] = {}  # what a run would leave there by then
+        self._survey = survey.expecting(self._put)
         self._options = options
         self._previous = previous
-        self._prober = Prober(store, survey, plan, plan.project, line)
+        self._prober = Prober(store, self._survey, plan, plan.project, line)
         self._outputs = Outputs(root, "", store, plan.steps)
         self._newest = store.newest_of_all(plan.project, line)
         self._now = now
@@ -184,7 +185,6 @@ class _Sight:
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
         self._seen: tuple[Step, tuple[Entry, ...]] | None = None
         self._paths: dict[Digest, frozenset[str]] = {}  # of changes in results
-        self._put: dict[str, Entry | None] = {}  # what a run would leave there by then
 
     def heed(self, additions: Additions, unfit: Callable[[Artifact], str]) -> None:
         """Let nothing stand whose added steps do not fit."""
