@@ -230,6 +230,54 @@ def test_a_link_that_is_gone_from_the_project_is_not_in_a_worktree(project: Proj
 
 
 @pytest.mark.parametrize(
+    ("links", "gone", "path"),
+    [
+        ({"conf": "real.txt"}, ["real.txt"], "conf"),
+        ({"conf": "other", "other": "./real.txt"}, ["other"], "conf"),
+        ({"conf": "one/other", "one/other": "../real.txt"}, ["real.txt"], "conf"),
+        ({"d": "one/deep"}, ["d", "one/deep/x.txt"], "d/x.txt"),
+        ({"d": "one/deep"}, ["one/deep/x.txt"], "d/x.txt"),
+        ({"d": "one/deep"}, ["d"], "d/x.txt"),
+        ({"d": "one/deep"}, ["one/mid.txt"], "d/../mid.txt"),
+    ],
+)
+@pytest.mark.parametrize("declared", [False, True], ids=["named", "declared"])
+def test_what_a_way_over_links_does_not_lead_to_any_more_is_not_in_a_worktree(
+    project: Project, links: dict[str, str], gone: list[str], path: str, *, declared: bool
+) -> None:
+    if declared and ".." in path:
+        pytest.skip("no input has such a path")
+    texts = {"real.txt": "real\n", "one/deep/x.txt": "x\n", "one/mid.txt": "m\n"}
+    repository(project.root, {**texts, "kept": "k\n"})
+    for link, target in links.items():
+        (project.root / link).symlink_to(target)
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-q", "-m", "links")
+    for name in gone:
+        (project.root / name).unlink()
+    step: dict[str, Any] = {"shell": f"cat {path} > out.new || echo none > out.new", **WORKTREE}
+    if declared:
+        step["shell"] = f"n={path}; cat $n > out.new || echo none > out.new"
+        step["inputs"] = {"glob": path, "optional": True}
+    project.plan({"s": step})
+    assert project.run().code == 0
+    assert project.read("out.new") == "none\n"
+    assert git(project.root, "diff", "--name-only").split() == sorted(gone)
+
+
+def test_a_guard_in_a_worktree_has_no_script_that_is_gone_from_the_project(
+    project: Project,
+) -> None:
+    committed(project, **{"check.sh": "true\n", "kept": "k\n"})
+    (project.root / "check.sh").unlink()
+    project.plan(
+        {"s": {"shell": "echo x > kept", "guards": [{"command": "sh check.sh"}], **WORKTREE}}
+    )
+    assert project.run().states == {"s": "failed"}
+    assert project.read("kept") == "k\n"
+
+
+@pytest.mark.parametrize(
     ("command", "inputs", "left"),
     [
         ("rm Z", ["Z"], ["A"]),
