@@ -653,12 +653,18 @@ def test_a_file_that_a_removed_step_changed_is_not_offered_for_removal(project: 
     assert project.read("a") == "b\n"
 
 
-def test_without_git_a_worktree_is_refused_before_anything_begins(project: Project) -> None:
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_without_git_a_worktree_is_refused_before_anything_begins(
+    project: Project, command: str
+) -> None:
     project.plan({"s": {"shell": "true", **WORKTREE}})
-    said = project.refused(2, "run")
+    said = project.refused(2, command)
     assert "not a git repository" in said
-    assert "hint" in said
-    assert not project.store.exists() or not project.ok("history").out.startswith("r-")
+    assert "hint: say git init and commit something, or say workspace: scratch" in said
+    git(project.root, "init", "-q")
+    said = project.refused(2, command)
+    assert "nothing is committed yet\nhint: commit something" in said
+    assert not project.store.exists()
 
 
 def test_such_steps_run_beside_others(project: Project) -> None:
