@@ -91,6 +91,50 @@ def test_a_plan_tells_which_files_are_removed_again(project: Project) -> None:
     assert "Nothing to do" in project.ok("plan").out
 
 
+@pytest.mark.req("R107")
+@pytest.mark.parametrize("command", [{"shell": "cat made.txt"}, {"run": ["cat", "./made.txt"]}])
+def test_a_plan_knows_the_files_that_are_put_back_for_commands_below(
+    project: Project, command: dict[str, Any]
+) -> None:
+    make = {"shell": "n=gone.txt; echo made > made.txt; rm $n", "inputs": "gone.txt", **SCRATCH}
+    named = {"shell": "test ! -e gone.txt", "needs": [{"step": "make", "type": "sequence"}]}
+    committed(project, **{"gone.txt": "g\n"})
+    project.plan({"make": make, "low": {"needs": ["make"], **command}, "named": named})
+    assert project.run().code == 0
+    (project.root / "made.txt").unlink()
+    project.write("gone.txt", "g\n")
+    assert {decision for decision, _, _ in foretold(project).values()} == {"reuse"}
+    assert "Runs nothing" in project.ok("plan").out
+    assert set(project.run().states.values()) == {"reused"}
+    project.write("made.txt", "my own\n")
+    assert foretold(project)["low"][:2] == ("run", "command_changed")
+    assert project.run().codes["low"] == "command_changed"
+
+
+def test_a_plan_tells_what_is_put_back_and_removed_beside_an_edit(project: Project) -> None:
+    committed(project, a="old\n", gone="g\n")
+    body = project.sh("echo new > a; rm gone; echo o > o.txt")
+    step = {"shell": body, "inputs": ["a", "gone"], "produces": "o.txt", **SCRATCH}
+    project.plan({"s": step})
+    assert project.run().code == 0
+    for path, text in {"a": "old\n", "gone": "g\n", "o.txt": "mine\n"}.items():
+        project.write(path, text)
+    found = project.ok("plan", "--json").json["details"]["s"]
+    assert (found["means"], found["writes"], found["removes"]) == ("adopt", ["a"], ["gone"])
+    said = project.ok("plan").out
+    assert "Writes 1 file from the store: a" in said
+    assert "Removes 1 file again: gone" in said
+    project.ran()
+    assert project.run().codes == {"s": "amended"}
+    assert (project.read("a"), project.has("gone"), project.ran()) == ("new\n", False, [])
+    assert project.read("o.txt") == "mine\n"
+    project.write("a", "old\n")
+    project.write("gone", "g\n")
+    project.write("o.txt", "mine again\n")
+    again = project.ok("plan", "--on-drift", "regenerate", "--json").json["details"]["s"]
+    assert (again["means"], again["writes"], again["removes"]) == ("make", [], [])
+
+
 def test_a_plan_tells_what_is_put_back_where_a_directory_was_a_file(project: Project) -> None:
     committed(project, d__q="q\n", e="e\n")
     project.plan({"s": {"shell": "rm -r d; echo d > d; echo new > e", **WORKTREE}})
@@ -248,6 +292,54 @@ def test_a_link_that_is_gone_from_the_project_is_not_in_a_worktree(project: Proj
 
 
 @pytest.mark.parametrize(
+    ("links", "gone", "path"),
+    [
+        ({"conf": "real.txt"}, ["real.txt"], "conf"),
+        ({"conf": "other", "other": "./real.txt"}, ["other"], "conf"),
+        ({"conf": "one/other", "one/other": "../real.txt"}, ["real.txt"], "conf"),
+        ({"d": "one/deep"}, ["d", "one/deep/x.txt"], "d/x.txt"),
+        ({"d": "one/deep"}, ["one/deep/x.txt"], "d/x.txt"),
+        ({"d": "one/deep"}, ["d"], "d/x.txt"),
+        ({"d": "one/deep"}, ["one/mid.txt"], "d/../mid.txt"),
+    ],
+)
+@pytest.mark.parametrize("declared", [False, True], ids=["named", "declared"])
+def test_what_a_way_over_links_does_not_lead_to_any_more_is_not_in_a_worktree(
+    project: Project, links: dict[str, str], gone: list[str], path: str, *, declared: bool
+) -> None:
+    if declared and ".." in path:
+        pytest.skip("no input has such a path")
+    texts = {"real.txt": "real\n", "one/deep/x.txt": "x\n", "one/mid.txt": "m\n"}
+    repository(project.root, {**texts, "kept": "k\n"})
+    for link, target in links.items():
+        (project.root / link).symlink_to(target)
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-q", "-m", "links")
+    for name in gone:
+        (project.root / name).unlink()
+    step: dict[str, Any] = {"shell": f"cat {path} > out.new || echo none > out.new", **WORKTREE}
+    if declared:
+        step["shell"] = f"n={path}; cat $n > out.new || echo none > out.new"
+        step["inputs"] = {"glob": path, "optional": True}
+    project.plan({"s": step})
+    assert project.run().code == 0
+    assert project.read("out.new") == "none\n"
+    assert git(project.root, "diff", "--name-only").split() == sorted(gone)
+
+
+def test_a_guard_in_a_worktree_has_no_script_that_is_gone_from_the_project(
+    project: Project,
+) -> None:
+    committed(project, **{"check.sh": "true\n", "kept": "k\n"})
+    (project.root / "check.sh").unlink()
+    project.plan(
+        {"s": {"shell": "echo x > kept", "guards": [{"command": "sh check.sh"}], **WORKTREE}}
+    )
+    assert project.run().states == {"s": "failed"}
+    assert project.read("kept") == "k\n"
+
+
+@pytest.mark.parametrize(
     ("command", "inputs", "left"),
     [
         ("rm Z", ["Z"], ["A"]),
@@ -310,6 +402,49 @@ def test_a_step_is_made_again_if_one_above_wrote_anew_where_it_began(project: Pr
     run = project.run()
     assert project.read("a") == "2\nmore\n"
     assert run.codes["lower"] == "upstream_changed"
+
+
+def foretold(project: Project) -> dict[str, tuple[str, str, list[str]]]:
+    """What a plan says of each step: decision, code, and the names behind it."""
+    found = project.ok("plan", "--json").json["steps"]
+    return {
+        name: (one["decision"], one["reason"]["code"], one["reason"]["because"])
+        for name, one in found.items()
+    }
+
+
+@pytest.mark.req("R107")
+@pytest.mark.parametrize("between", [False, True])
+def test_a_plan_promises_no_reuse_where_a_step_above_writes_anew(
+    project: Project, *, between: bool
+) -> None:
+    committed(project, a="0\n", b="0\n")
+
+    def written(word: str) -> None:
+        after = [{"step": "middle" if between else "first", "type": "sequence"}]
+        steps: dict[str, dict[str, Any]] = {
+            "first": {"shell": project.sh(f"n=a; echo {word} > $n"), **WORKTREE},
+            "then": {"shell": project.sh("n=a; echo 2 >> $n"), "needs": after, **WORKTREE},
+            "beside": {"shell": project.sh("n=b; echo 2 >> $n"), "needs": after, **WORKTREE},
+        }
+        if between:
+            needs = [{"step": "first", "type": "sequence"}]
+            steps["middle"] = {"shell": project.sh(), "needs": needs}
+        project.plan(steps)
+
+    written("1")
+    project.run()
+    assert {decision for decision, _, _ in foretold(project).values()} == {"reuse"}
+    project.ran()
+    written("11")
+    told = foretold(project)
+    assert told["first"][0] == "run"
+    assert told["then"] == ("maybe", "upstream_changed", ["first"])
+    assert told["beside"][0] == "reuse", "it goes on from another file"
+    project.ok("plan", "-o", "review.plan.json")
+    run = project.run("review.plan.json")
+    assert project.ran() == ["first", "then"]
+    assert run.codes["then"] == "upstream_changed"
 
 
 def test_a_worktree_has_declared_inputs_and_what_the_steps_above_left(project: Project) -> None:
@@ -580,12 +715,18 @@ def test_a_file_that_a_removed_step_changed_is_not_offered_for_removal(project: 
     assert project.read("a") == "b\n"
 
 
-def test_without_git_a_worktree_is_refused_before_anything_begins(project: Project) -> None:
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_without_git_a_worktree_is_refused_before_anything_begins(
+    project: Project, command: str
+) -> None:
     project.plan({"s": {"shell": "true", **WORKTREE}})
-    said = project.refused(2, "run")
+    said = project.refused(2, command)
     assert "not a git repository" in said
-    assert "hint" in said
-    assert not project.store.exists() or not project.ok("history").out.startswith("r-")
+    assert "hint: say git init and commit something, or say workspace: scratch" in said
+    git(project.root, "init", "-q")
+    said = project.refused(2, command)
+    assert "nothing is committed yet\nhint: commit something" in said
+    assert not project.store.exists()
 
 
 def test_such_steps_run_beside_others(project: Project) -> None:

@@ -63,6 +63,47 @@ def test_a_link_that_stays_in_the_project_is_followed(project: Project) -> None:
     assert project.shown("s") == b"told\ntold\n"
 
 
+@pytest.mark.req("R54")
+@pytest.mark.parametrize("command", [{"run": ["cat", "{}"]}, {"shell": "cat {}"}])
+@pytest.mark.parametrize("word", ["lnk/../f.txt", "./lnk/.././f.txt", "{root}/lnk/../f.txt"])
+def test_a_file_that_is_named_out_of_a_link_is_the_one_that_is_read(
+    project: Project, word: str, command: dict[str, Any]
+) -> None:
+    project.write("x/y/deep", "")
+    project.write("x/f.txt", "one\n")
+    project.write("f.txt", "not read\n")
+    (project.root / "lnk").symlink_to("x/y")
+    name = word.format(root=project.root)
+    line = [name if part == "{}" else part for part in command.get("run", ())]
+    project.plan({"s": {"run": line} if line else {"shell": f"cat {name}"}})
+    project.run()
+    project.write("f.txt", "still not read\n")
+    assert project.run().states == {"s": "reused"}
+    project.write("x/f.txt", "two\n")
+    assert project.run().codes == {"s": "command_changed"}
+    assert project.shown("s") == b"two\n"
+    (project.root / "lnk").unlink()
+    project.write("z/y/deep", "")
+    project.write("z/f.txt", "three\n")
+    (project.root / "lnk").symlink_to("z/y")
+    assert project.run().states == {"s": "done"}
+    assert project.shown("s") == b"three\n"
+
+
+@pytest.mark.req("R54")
+def test_a_worktree_has_the_file_that_is_named_out_of_a_link(project: Project) -> None:
+    project.write("x/y/deep", "")
+    (project.root / "lnk").symlink_to("x/y")
+    repository(project.root, {"x/f.txt": "one\n", "gone.txt": "", ".gitignore": ".holdfast\n"})
+    project.plan({"s": {"run": ["cat", "lnk/../f.txt"], "workspace": "worktree"}})
+    project.write("x/f.txt", "two\n")
+    project.run()
+    assert project.shown("s") == b"two\n"
+    (project.root / "x/f.txt").unlink()
+    project.write("f.txt", "not read\n")
+    assert project.run().states == {"s": "failed"}
+
+
 def test_what_a_step_made_is_not_laid_out_once_it_leads_out_of_the_project(
     project: Project,
 ) -> None:

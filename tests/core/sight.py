@@ -1,6 +1,6 @@
 """A store that a preview looks at, as small as it can be."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.core.changes import Change, Probe
@@ -79,6 +79,9 @@ class Memory:
 
     def due(self, artifact: Artifact) -> Disk:
         return Disk()
+
+    def anew(self, artifact: Artifact, above: Sequence[StepId]) -> tuple[StepId, ...]:
+        return ()
 
     def theirs(self, step: Step) -> tuple[str, ...]:
         return ("f", "g") if step.id in self.versions else ()

@@ -669,6 +669,34 @@ def test_a_way_that_is_turned_after_a_run_is_looked_at(root: str, what: str) -> 
 
 
 @pytest.mark.req("R54")
+@pytest.mark.parametrize("word", ["way/../x.txt", "{root}/way/../x.txt", "no/../way/../x.txt"])
+@pytest.mark.parametrize("what", ["nothing", "file", "link"])
+def test_a_way_that_leads_out_of_a_link_is_looked_at(root: str, what: str, word: str) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        shop = Shop(place, time.time_ns() // 1_000_000 + TOMORROW)
+        for name in ("one", "two"):
+            (shop.root / name / "deep").mkdir(parents=True)
+        shop.write("one/x.txt", "same")
+        os.link(shop.root / "one/x.txt", shop.root / "two/x.txt")
+        _lead(shop.root / "way", "one/deep")
+        name = word.format(root=shop.root)
+        cat = Plan(LINE, {StepId("a"): Step(StepId("a"), run=("cat", name))})
+
+        def go() -> bool:
+            if repeat_run(shop.world(), cat, LINE, PLAIN, dict) is not None:
+                return True
+            drive(lambda: start_run(shop.world(), cat, LINE, PLAIN))
+            return False
+
+        assert [go() for _ in range(3)] == [False, False, True]
+        if what == "file":
+            shop.write("one/x.txt", "other")
+        elif what == "link":
+            _lead(shop.root / "way", "two/deep")
+        assert go() == (what == "nothing")
+
+
+@pytest.mark.req("R54")
 def test_a_word_that_is_too_long_for_a_name_is_no_file(root: str) -> None:
     with tempfile.TemporaryDirectory(dir=root) as place:
         shop = Shop(place, time.time_ns() // 1_000_000 + TOMORROW)

@@ -202,7 +202,14 @@ def looked(
     parallel: int = 0,
     follows: bool = True,
 ) -> Seen:
-    """Look ahead along the course of a run; if it does not follow that, only at the plan it begins with."""
+    """Look ahead along the course of a run; if it does not follow that, only at the plan it begins with.
+
+    UsageError for what a run refuses before it begins.
+    """
+    if any(step.workspace == "worktree" for step in loaded.plan.steps.values()):
+        from holdfast.engine.worktrees import check_worktrees
+
+        check_worktrees(loaded.plan, where.root)
     way = course(where, loaded, options)
     if not follows or not way.overs:
         ahead = gather(where, loaded, options, against=against, parallel=parallel)

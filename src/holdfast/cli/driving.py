@@ -34,6 +34,7 @@ from holdfast.engine.repeat import Repeated
 from holdfast.engine.replans import last_file
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.trust import Trust
+from holdfast.engine.worktrees import check_worktrees
 from holdfast.engine.world import World
 from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
@@ -232,6 +233,7 @@ def start_new(
 ) -> int:
     """Begin a run and drive it; with `taken_by` it takes the place of the one that is held."""
     options = given.options
+    check_worktrees(plan, where.root)  # before a store is made
     return drive(
         where,
         plan,

@@ -11,7 +11,7 @@ a step that reads files which a step above it may write: its own parts are not k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Literal, NamedTuple, Protocol
 
@@ -124,6 +124,9 @@ class Sight(Protocol):
     def due(self, artifact: Artifact) -> Disk:
         """What a run puts in place and removes again of changes made in a copy."""
 
+    def anew(self, artifact: Artifact, above: Sequence[StepId]) -> tuple[StepId, ...]:
+        """Which of these steps, if they are made again, may write where changes made in a copy begin."""
+
     def theirs(self, step: Step) -> tuple[str, ...]:
         """The files at its outputs that are stored as a person's version."""
 
@@ -154,7 +157,7 @@ class Sight(Protocol):
 
 def preview(graph: Graph, options: Options, sight: Sight, *, now: int) -> dict[StepId, Outlook]:
     """Decide every step in order."""
-    foresight = _Foresight(options, sight, now)
+    foresight = _Foresight(graph.steps, options, sight, now)
     for step_id in graph.order:
         foresight.decide(graph.steps[step_id])
     return foresight.outlooks
@@ -163,8 +166,11 @@ def preview(graph: Graph, options: Options, sight: Sight, *, now: int) -> dict[S
 class _Foresight:
     """The decisions so far: what is known of each step, and which files may still change."""
 
-    def __init__(self, options: Options, sight: Sight, now: int) -> None:
+    def __init__(
+        self, steps: Mapping[StepId, Step], options: Options, sight: Sight, now: int
+    ) -> None:
         self.outlooks: dict[StepId, Outlook] = {}
+        self._steps = steps
         self._options = options
         self._selected = frozenset(options.select)
         self._sight = sight
@@ -324,11 +330,30 @@ class _Foresight:
             disk = disk._replace(written=(*disk.written, *due.written), removed=due.removed)
         if choice.action == "reuse":
             found = Outlook("reuse", choice.reason, probe, choice.artifact)
+            if step.changes_copy and (anew := self._anew(step, choice.artifact)):
+                reason = Reason("upstream_changed", anew)
+                found = self._made(step, Outlook("maybe", reason, probe, None, "make"))
             return replace(found, written=disk.written, removed=disk.removed)
         if self._sight.held(step):
             return Outlook("wait", Reason(UNCONFIRMED), probe)
         found = Outlook("maybe", choice.reason, probe, choice.artifact, "guard", is_new=fresh)
         return replace(found, written=disk.written, removed=disk.removed)
+
+    def _anew(self, step: Step, artifact: Artifact) -> tuple[StepId, ...]:
+        """The steps above that may write anew where the changes of this one begin: it is made again then."""
+        pending, reached = [step], {step.id}
+        while pending:
+            above = {need.step for need in pending.pop().needs if need.step in self._writes}
+            pending += [self._steps[need] for need in above - reached]
+            reached |= above
+        again = [one for one in reached - {step.id} if self._is_again(one)]
+        return self._sight.anew(artifact, sorted(again)) if again else ()
+
+    def _is_again(self, step_id: StepId) -> bool:
+        """Whether a step may write other files, or other changes, than those that stand."""
+        step = self._steps[step_id]
+        writes = step.changes_copy or bool(step.produces)
+        return writes and self.outlooks[step_id].decision in {"run", "maybe"}
 
     def _lost(self, step: Step, probe: Probe, *, is_new: bool, selected: bool) -> Outlook:
         """What should lie at the outputs cannot be put there: it is made again."""
@@ -373,8 +398,9 @@ class _Foresight:
         if self._options.on_drift == "regenerate":
             theirs = tuple(path for path in self._sight.theirs(step) if path not in edited)
             return Outlook("run", reason, probe, None, "make", edited, replaced=theirs)
-        written = self._sight.absent(step, artifact)
-        return Outlook("run", reason, probe, None, "adopt", edited, written)
+        due = self._sight.due(probe.newest or artifact) if step.changes_copy else Disk()
+        written = (*self._sight.absent(step, artifact), *due.written)
+        return Outlook("run", reason, probe, None, "adopt", edited, written, removed=due.removed)
 
     # --- something above is open ----------------------------------------------------------------------
 

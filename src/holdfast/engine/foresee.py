@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from typing import cast
@@ -51,6 +52,7 @@ from holdfast.model.plan import (
 )
 from holdfast.model.walls import WALLS, Walls
 from holdfast.ports import Fragments, Store, given_artifact
+from holdfast.process.room import is_beneath
 
 MOST_RUNS = 20
 MOST_EVENTS = 20_000
@@ -166,10 +168,11 @@ class _Sight:
         self._plan = plan
         self._line = line
         self._store = store
-        self._survey = survey
+        self._put: dict[str, Entry | None] = {}  # what a run would leave there by then
+        self._survey = survey.expecting(self._put)
         self._options = options
         self._previous = previous
-        self._prober = Prober(store, survey, plan, plan.project, line)
+        self._prober = Prober(store, self._survey, plan, plan.project, line)
         self._outputs = Outputs(root, "", store, plan.steps)
         self._newest = store.newest_of_all(plan.project, line)
         self._now = now
@@ -181,7 +184,7 @@ class _Sight:
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
         self._seen: tuple[Step, tuple[Entry, ...]] | None = None
-        self._put: dict[str, Entry | None] = {}  # what a run would leave there by then
+        self._paths: dict[Digest, frozenset[str]] = {}  # of changes in results
 
     def heed(self, additions: Additions, unfit: Callable[[Artifact], str]) -> None:
         """Let nothing stand whose added steps do not fit."""
@@ -262,6 +265,29 @@ class _Sight:
         self._put.update((change.path, change.entry) for change in due)
         written = tuple(change.path for change in due if change.digest is not None)
         return Disk((), written, tuple(change.path for change in due if change.digest is None))
+
+    def anew(self, artifact: Artifact, above: Sequence[StepId]) -> tuple[StepId, ...]:
+        """Those whose newest results hold one of its paths; nobody knows of one without a result."""
+        paths = self._changed(artifact)
+        return tuple(other for other in above if paths and self._may_write(other, paths))
+
+    def _may_write(self, step_id: StepId, paths: frozenset[str]) -> bool:
+        newest, places = self._newest.get(step_id), self._plan.steps[step_id].produces
+        if newest is None or any(is_beneath(path, places) for path in paths):
+            return True
+        return not paths.isdisjoint(self._changed(newest))
+
+    def _changed(self, artifact: Artifact) -> frozenset[str]:
+        """The paths of the changes that an artifact holds; none if nobody can tell."""
+        if artifact.form != "tree":
+            return frozenset()
+        if artifact.digest not in self._paths:
+            found: frozenset[str] = frozenset()
+            with suppress(IntegrityError):
+                manifest = self._store.get(artifact.digest)
+                found = frozenset(change.path for change in changes_in(manifest))
+            self._paths[artifact.digest] = found
+        return self._paths[artifact.digest]
 
     def theirs(self, step: Step) -> tuple[str, ...]:
         """The files at its outputs that are stored as a person's version."""

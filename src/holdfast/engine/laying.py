@@ -14,10 +14,13 @@ from holdfast.engine.taking import Taker
 from holdfast.engine.unwind import reader
 from holdfast.engine.world import World
 from holdfast.model.digest import Json
+from holdfast.model.glob import is_plain
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Candidate
 from holdfast.process.inside import read_inside
 from holdfast.process.room import named_files, shell_words
+
+_MOST_LINKS = 40  # that lead to one file, as in the kernel
 
 
 class Laid(NamedTuple):
@@ -61,17 +64,25 @@ class Layer:
                 self._put(copy, laid if mine else self._present(laid.path))
 
     def _gone(self, step: Step, copy: Copy) -> list[str]:
-        """What the step would read of the commit, though it is not in the project any more."""
-        words = step.run or shell_words(step.shell)
-        named = named_files(words, copy.folder).get("files", ()) if step.uses == "shell" else ()
-        is_read, root, prefix = reader(step), self._world.root, copy.prefix
-        there = [*copy.files, *copy.links]
-        paths = [path.removeprefix(prefix) for path in there if path.startswith(prefix)]
-        return [
-            path
-            for path in paths
-            if (path in named or is_read(path)) and not _is_file(os.path.join(root, path))
-        ]
+        """What the step or its guards would read of the commit, though the project does not have it any more.
+
+        Links count as far as they lead there: each of them, and the file at their end.
+        """
+        root, prefix, is_read = self._world.root, copy.prefix, reader(step)
+        there = {
+            path.removeprefix(prefix)
+            for path in (*copy.files, *copy.links)
+            if path.startswith(prefix)
+        }
+        words = (step.run or shell_words(step.shell)) if step.uses == "shell" else ()
+        globs = [item.glob for item in step.inputs if is_plain(item.glob)]
+        named = named_files([*words, *globs], copy.folder).get("files", ())
+        judged = Step(step.id, guards=step.guards, schema=step.schema)
+        judging = named_in(self._world.executor.identity(judged, copy.folder))
+        read = {path for path in there if is_read(path)}.union(named, judging)
+        lost = [path for path in read if not os.path.isfile(os.path.join(root, path))]
+        ways = {place for path in lost for place in _way(copy.folder, path)}
+        return [path for path in ways & there if not _is_same(copy.folder, root, path)]
 
     def candidate(self, copy: Copy, candidate: Candidate) -> None:
         """Put a kept candidate where its guards look."""
@@ -112,3 +123,28 @@ class Layer:
 
 def _is_file(path: str) -> bool:
     return os.path.islink(path) or os.path.isfile(path)
+
+
+def _is_same(folder: str, root: str, path: str) -> bool:
+    """Whether a project has a file where its copy has one, or the same link."""
+    here, there = os.path.join(folder, path), os.path.join(root, path)
+    if os.path.islink(here):
+        return os.path.islink(there) and os.readlink(here) == os.readlink(there)
+    return os.path.isfile(there)
+
+
+def _way(top: str, path: str) -> Iterator[str]:
+    """The links that a path leads over, and where they end, as long as that is beneath the top."""
+    rest, place, links = path.split("/"), "", 0
+    while rest and links <= _MOST_LINKS:
+        place = os.path.normpath(os.path.join(place, rest.pop(0)))
+        if place == "..":
+            return
+        full = os.path.join(top, place)
+        if os.path.islink(full):
+            yield place
+            target, links = os.readlink(full), links + 1
+            if target.startswith("/"):
+                return
+            rest, place = [*target.split("/"), *rest], os.path.dirname(place)
+    yield place

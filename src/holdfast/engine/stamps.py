@@ -15,7 +15,7 @@ from holdfast.model.digest import Digest, digest_bytes
 
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _MOST_LINKS = 40  # that lead to one file, as in the kernel
-_LONGEST = 4096  # bytes of a path that the kernel takes; words of commands may be longer
+LONGEST = 4096  # bytes of a path that the kernel takes; words of commands may be longer
 
 
 def stamps_of(root: str, paths: Iterable[str], before: int | None = None) -> Digest | None:
@@ -44,7 +44,7 @@ class _Walk:
 
     def look_at(self, path: str) -> None:
         above, _, name = path.rpartition("/")
-        place = self._way(above) if len(path) < _LONGEST else None
+        place = self._way(above) if len(path) < LONGEST else None
         end = None if place is None else self._follow(place, name)
         if end is None:
             self.marks.append("-")

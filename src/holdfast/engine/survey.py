@@ -11,14 +11,17 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from typing import NamedTuple, cast
 
 from holdfast.engine.walk import matching
 from holdfast.errors import EditError
+from holdfast.model.artifact import Entry
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.plan import IN_REF, Plan, Step, StepId
 from holdfast.ports import Identifies, IgnoreRules, Stat, Store
 from holdfast.process.inside import open_inside
+from holdfast.process.room import is_beneath, place_of, shell_words
 
 Page = Callable[[Step], Digest | None]
 SETTLED_NS = 100_000_000
@@ -60,10 +63,17 @@ class Survey:
         self.tools: dict[tuple[str, ...], str | None] = {}
         self._said: dict[str, bytes] = {}
         self._page: Page = lambda _: None
+        self.laid: Mapping[str, Entry | None] = {}
 
     def heed(self, page: Page) -> None:
         """Count what a step is told of the work before it, where the plan wants that in its key."""
         self._page = page
+
+    def expecting(self, laid: Mapping[str, Entry | None]) -> Survey:
+        """The same, but commands find these files as if they lay there already, or were gone."""
+        other = copy(self)
+        other.laid = laid
+        return other
 
     def grow(self, plan: Plan) -> None:
         """The plan has further steps."""
@@ -89,6 +99,8 @@ class Survey:
         made = self._executor.identity(step, self._root)
         if step.context == IN_REF and (page := self._page(step)) is not None:
             made = {**made, "context": page}
+        if self.laid and step.uses == "shell":
+            made = self._as_laid(step, made)
         if not (step.inputs or step.env or step.tool_versions or made.keys() & _LOOKED_INTO):
             return Seen(made, ())
         parts: dict[str, Json] = dict(made)
@@ -104,6 +116,20 @@ class Survey:
             parts["tools"] = dict(tools)
             unsure += [f"version of '{name}'" for name, found in tools.items() if found is None]
         return Seen(parts, tuple(unsure))
+
+    def _as_laid(self, step: Step, made: Mapping[str, Json]) -> Mapping[str, Json]:
+        """The key of a command when the files that are expected lie there."""
+        top = os.path.realpath(self._root)
+        words = (word for word in step.run or shell_words(step.shell) if "\0" not in word)
+        named = {os.path.relpath(place_of(top, word), top) for word in words} & self.laid.keys()
+        found = dict(cast("Mapping[str, Json]", made.get("files", {})))
+        for path in named:
+            found.pop(path, None)
+            entry = self.laid[path]
+            if entry is not None and not is_beneath(path, step.produces):
+                found[path] = f"{entry.digest}+x" if entry.executable else entry.digest
+        others = {name: part for name, part in made.items() if name != "files"}
+        return {**others, "files": found} if found else others
 
     def _named_only(self, step: Step, files: Mapping[str, Json], inputs: Json) -> dict[str, Json]:
         """Files that a command names, without declared inputs and what needed steps make."""

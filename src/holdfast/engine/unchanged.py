@@ -40,7 +40,7 @@ from holdfast.core.refs import KEY_VERSION
 from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import files_of
-from holdfast.engine.stamps import is_older, mark_of, stamps_of
+from holdfast.engine.stamps import LONGEST, is_older, mark_of, stamps_of
 from holdfast.engine.survey import SETTLED_NS, env_digest
 from holdfast.engine.walk import read_by
 from holdfast.engine.world import World
@@ -53,12 +53,12 @@ from holdfast.model.line import RunOpened
 from holdfast.model.pattern import Pattern
 from holdfast.model.plan import PARTS, Need, Plan, RunId, Step, plan_digest
 from holdfast.model.version import VERSION
-from holdfast.process.room import shell_words
+from holdfast.process.room import place_of, shell_words
 
 Tools = Mapping[tuple[str, ...], str | None]  # the digest of what each tool said of its version
 
 _FOLDER = "unchanged"
-_FORM = 7
+_FORM = 8
 _QUARANTINE = os.path.join("blobs", "quarantine")
 _DIGEST = Pattern("[0-9a-f]{64}")
 _PATH = Pattern("[^/\\x00][^\\x00]*")  # in the project
@@ -417,8 +417,12 @@ def _named(root: str, top: str, word: str) -> Iterator[str]:
     if "/" not in word:
         yield word
         return
+    ways = word.split("/../") if len(word) < LONGEST else [word]
+    for count, rest in enumerate(ways[1:], 1):  # out of what a link leads to, if there is one
+        way = place_of(top, "/../".join(ways[:count]))
+        yield f"{os.path.relpath(way, top)}/../{rest}"
     for place in {root, top}:
-        found = os.path.relpath(os.path.join(place, word), place)
+        found = os.path.relpath(place_of(place, word), place)
         if found not in {".", ".."} and not found.startswith("../"):
             yield found
 

@@ -133,14 +133,17 @@ def _remove_empty(place: str) -> None:
 
 def check_worktrees(plan: Plan, root: str) -> None:
     """UsageError if a step wants a worktree and there can be none."""
-    for step in plan.steps.values():
-        if step.workspace != "worktree":
-            continue
-        try:
-            head(find(root))
-        except ProcessError as error:
-            raise UsageError(
-                f"'{step.id}' works in a git worktree, and there can be none: {error.message}",
-                hint="commit something, or say workspace: scratch",
-            ) from error
+    step = next((one for one in plan.steps.values() if one.workspace == "worktree"), None)
+    if step is None:
         return
+    what = f"'{step.id}' works in a git worktree, and there can be none"
+    try:
+        repository = find(root)
+    except ProcessError as error:
+        hint = "say git init and commit something, or say workspace: scratch"
+        raise UsageError(f"{what}: {error.message}", hint=hint) from error
+    try:
+        head(repository)
+    except ProcessError as error:
+        hint = "commit something, or say workspace: scratch"
+        raise UsageError(f"{what}: nothing is committed yet", hint=hint) from error

@@ -118,8 +118,9 @@ def named_files(
 
     `files` has relative path to digest, `+x` if executable; `unresolved` those that cannot be read. If the
     machine is to blame for that, nothing is known: StoreError.
-    A word counts when it names a regular file inside `root`, also after links are resolved. Paths
-    at or beneath `but` are left out: what a step makes does not decide whether it must be made.
+    A word counts when it names a regular file inside `root`, also after links are resolved; `..` leads
+    out of what a link before it leads to. Paths at or beneath `but` are left out: what a step makes does
+    not decide whether it must be made.
     """
     files: dict[str, str] = {}
     unresolved: list[str] = []
@@ -165,18 +166,27 @@ def _is_file(root: str, word: str) -> bool:
     if not word or "\0" in word:
         return False
     plain = "/" not in word and word not in {".", ".."}
-    path = f"{root}/{word}" if plain else os.path.normpath(os.path.join(root, word))
+    path = f"{root}/{word}" if plain else place_of(root, word)
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return False
 
 
+def place_of(root: str, word: str) -> str:
+    """Where a word leads from a directory, without `..`: that leaves what a link before it leads to.
+
+    What is not there is left by letters, and a link at the end keeps its name.
+    """
+    way, up, rest = os.path.join(root, word).rpartition("/../")
+    return os.path.normpath(f"{os.path.realpath(f'{way}/..')}/{rest}" if up else rest)
+
+
 def _relative(word: str, top: str) -> str | None:
     """The path below `top` of the regular file that a word names, if it names one."""
     if not _is_file(top, word):
         return None
-    path = os.path.normpath(os.path.join(top, word))
+    path = place_of(top, word)
     relative = os.path.relpath(path, top)
     if _leaves(relative) or _leaves(os.path.relpath(os.path.realpath(path), top)):
         return None
