@@ -21,12 +21,16 @@ def furnish(folder: str, root: str, seen: Mapping[str, Json]) -> None:
 
 def named_in(seen: Mapping[str, Json]) -> Iterator[str]:
     """The files of the project that a key names."""
-    guards = seen.get("guards")
-    parts = [seen.get("inputs"), seen.get("files")]
-    if isinstance(guards, list):
-        parts += [item.get("files") for item in guards if isinstance(item, Mapping)]
-    for paths in parts:
+    for paths in (seen.get("inputs"), seen.get("files"), *_of_guards(seen.get("guards"))):
         yield from paths if isinstance(paths, Mapping) else ()
+
+
+def _of_guards(guards: Json) -> Iterator[Json]:
+    """What guards name, and those that they are made of."""
+    for guard in guards if isinstance(guards, list) else ():
+        if isinstance(guard, Mapping):
+            yield guard.get("files")
+            yield from _of_guards(guard.get("items"))
 
 
 def copy_into(folder: str, root: str, path: str) -> None:

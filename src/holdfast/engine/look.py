@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.core.changes import Choice, choose
+from holdfast.core.changes import Choice, Probe, choose
 from holdfast.core.effects import RECEIPT_GONE, UNCONFIRMED, changes_lost, is_open
 from holdfast.core.moves import LOST
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
@@ -447,7 +447,7 @@ class Looker:
         )
         adopts = self._state.options.on_drift == "adopt"
         if choice.reason.code == "output_modified" and adopts:
-            return self._adoption(step, started, blobs)
+            return self._adoption(step, probed.probe, started, blobs)
         words: tuple[str, ...] = ()
         if kept is not None and kept.entries:
             files = self._replaced(step, probed, kept.entries)
@@ -470,25 +470,27 @@ class Looker:
         self._told.update((entry.path, entry.digest) for entry in files)
         return files
 
-    def _adoption(self, step: Step, started: AttemptStarted, blobs: Blobs) -> Start:
+    def _adoption(
+        self, step: Step, probe: Probe, started: AttemptStarted, blobs: Blobs
+    ) -> Start:
         """A person changed the output: that version is guarded and, if it passes, stands."""
         kept = self._outputs.keep(step)
         digest, form = kept.digest, _FORM_OF_SEVERAL
         if step.changes_copy:
-            digest = self._with_changes(step, kept.entries)
+            stands = probe.found or probe.same_content or probe.newest
+            digest = self._with_changes(stands, kept.entries)
         elif len(step.produces) == 1 and [e.path for e in kept.entries] == [*step.produces]:
             entry = kept.entries[0]
             digest, form = entry.digest, "program" if entry.executable else "bytes"
         changed = replace(started, reguard=digest, form=form, source="human", before=None)
         return Start(changed, [*blobs, *kept.blobs])
 
-    def _with_changes(self, step: Step, entries: Sequence[Entry]) -> Digest:
+    def _with_changes(self, stands: Artifact | None, entries: Sequence[Entry]) -> Digest:
         """A person's version of the outputs, with what the step changed beside them."""
         store = self._world.store
-        newest = store.newest(self._state.project, self._state.line, step.id)
-        if newest is None:
+        if stands is None:
             return store.put(changeset_bytes(entries, ()))
-        before = store.get(newest.digest)
+        before = store.get(stands.digest)
         return store.put(changeset_bytes(entries, changes_in(before), settled_in(before)))
 
 

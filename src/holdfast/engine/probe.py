@@ -90,7 +90,7 @@ class Prober:
         self._seen: Mapping[str, Json] = {}
         self._spelled = spell(self._seen)
         self._encoder = Encoder()
-        self._unwinder = Unwinder(store, plan, self._newest_of, self._lately, survey.reached)
+        self._unwinder = Unwinder(store, plan, self._newest_of, self._lately, survey.root)
         self.alone = True  # no other engine adds artifacts to this line meanwhile
         self._unfit: Callable[[Artifact], str] = lambda _: ""
         self._contests = Contests(store, project, line)

@@ -25,7 +25,6 @@ from holdfast.process.room import is_beneath, place_of, shell_words
 
 Page = Callable[[Step], Digest | None]
 SETTLED_NS = 100_000_000
-_LONGEST = 4096  # characters of a path that leads anywhere
 _LOOKED_INTO = frozenset({"files", "unresolved"})
 
 
@@ -51,8 +50,7 @@ class Survey:
         plan: Plan,
         ignores: Callable[[Iterable[str]], IgnoreRules],
     ) -> None:
-        self._root = root
-        self._top = ""
+        self.root = root
         self._ignores = ignores
         self._plan = plan
         self._makers = {path: step.id for step in plan.steps.values() for path in step.produces}
@@ -96,7 +94,7 @@ class Survey:
 
         NoInputError if a glob matches nothing, unless `lenient`.
         """
-        made = self._executor.identity(step, self._root)
+        made = self._executor.identity(step, self.root)
         if step.context == IN_REF and (page := self._page(step)) is not None:
             made = {**made, "context": page}
         if self.laid and step.uses == "shell":
@@ -119,7 +117,7 @@ class Survey:
 
     def _as_laid(self, step: Step, made: Mapping[str, Json]) -> Mapping[str, Json]:
         """The key of a command when the files that are expected lie there."""
-        top = os.path.realpath(self._root)
+        top = os.path.realpath(self.root)
         words = (word for word in step.run or shell_words(step.shell) if "\0" not in word)
         named = {os.path.relpath(place_of(top, word), top) for word in words} & self.laid.keys()
         found = dict(cast("Mapping[str, Json]", made.get("files", {})))
@@ -161,7 +159,7 @@ class Survey:
         """Digest, executable bit and link target of every file the step's globs match."""
         found: dict[str, Json] = {}
         for item in step.inputs:
-            paths = matching(self._root, item.glob, self._ignores)
+            paths = matching(self.root, item.glob, self._ignores)
             if not paths and not item.optional and not lenient:
                 raise NoInputError(
                     f"no file matches the input '{item.glob}' of '{step.id}'",
@@ -172,7 +170,7 @@ class Survey:
         return found
 
     def _file(self, path: str) -> list[Json]:
-        full = os.path.join(self._root, path)
+        full = os.path.join(self.root, path)
         target = os.readlink(full) if os.path.islink(full) else None
         digest, executable = self.digest(path)
         return [digest, executable] if target is None else [digest, executable, target]
@@ -180,11 +178,11 @@ class Survey:
     def digest(self, path: str) -> tuple[Digest | None, bool]:
         """Digest of a project file now; None if it is not there. Links are followed inside of the project."""
         known = self._digests.get(path) or self._store.stats([path]).get(path)
-        if known is not None and known[0] == _lying(os.path.join(self._root, path)):
+        if known is not None and known[0] == _lying(os.path.join(self.root, path)):
             self._digests[path] = known
             return known[1], known[2]
         try:
-            with open_inside(self._root, path) as file:
+            with open_inside(self.root, path) as file:
                 stat = _stat(os.fstat(file.fileno()))
                 digest = Digest(hashlib.file_digest(file, "sha256").hexdigest())
                 after = os.fstat(file.fileno())
@@ -197,14 +195,6 @@ class Survey:
         if settled and _stat(after) == stat:
             self._digests[path] = self._fresh[path] = (stat, digest, executable)
         return digest, executable
-
-    def reached(self, path: str) -> str:
-        """The path inside of the project that one leads to, after links; itself if it leads outside."""
-        if len(path) > _LONGEST or "\0" in path:
-            return path
-        self._top = self._top or os.path.realpath(self._root)
-        full = os.path.realpath(os.path.join(self._top, path))
-        return full[len(self._top) + 1 :] if full.startswith(f"{self._top}/") else path
 
     def take_fresh(self) -> list[tuple[str, Stat, Digest, bool]]:
         """Digests learned since the last call, for the store's cache."""

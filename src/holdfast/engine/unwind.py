@@ -29,7 +29,7 @@ from holdfast.model.digest import Digest, Json
 from holdfast.model.glob import glob_regex, is_plain
 from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Store
-from holdfast.process.room import shell_words
+from holdfast.process.room import place_of, reached, shell_words
 
 
 class _Write(NamedTuple):
@@ -52,13 +52,13 @@ class Unwinder:
         plan: Plan,
         newest: Callable[[StepId], Artifact | None],
         earlier: Callable[[], Iterable[Mapping[StepId, Upstream]]],
-        reached: Callable[[str], str],
+        root: str,
     ) -> None:
         self._store = store
         self._given = plan
         self._newest = newest
         self._runs = earlier
-        self._reached = reached
+        self._root = root
         self._additions: Additions | None = None
         self.grow(plan)
 
@@ -230,10 +230,10 @@ class Unwinder:
     def _lands(self, path: str, is_link: bool, places: dict[str, str]) -> str:
         """Where a path leads to; `places` are the directories that were asked about before."""
         if is_link:
-            return self._reached(path)
+            return reached(self._root, path)
         place, name = os.path.split(path)
         if place not in places:
-            places[place] = self._reached(place) if place else ""
+            places[place] = reached(self._root, place) if place else ""
         return os.path.join(places[place], name)
 
     def _files(self, step: Step, files: Mapping[str, Json], writes: _Writes) -> dict[str, Json]:
@@ -247,7 +247,8 @@ class Unwinder:
                 found[path] = _spelled(first)
             elif first is not None:
                 found.pop(path)
-        for path in {os.path.normpath(word) for word in step.run or shell_words(step.shell)}:
+        words = (word for word in step.run or shell_words(step.shell) if "\0" not in word)
+        for path in {os.path.relpath(place_of(self._root, word), self._root) for word in words}:
             if path in files or reads(step, path):
                 continue  # it stands there still, or among the inputs
             gone = self._before(step, None, self._at(path, writes))
@@ -256,7 +257,7 @@ class Unwinder:
         return found
 
     def _at(self, path: str, writes: _Writes) -> list[_Write]:
-        return writes.get(path) or writes.get(self._reached(path), [])
+        return writes.get(path) or writes.get(reached(self._root, path), [])
 
 
 def _gave_way(step: Step, now: str | None, write: _Write) -> bool:

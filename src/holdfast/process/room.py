@@ -21,6 +21,7 @@ from holdfast.ports import Given
 from holdfast.process.inside import open_inside
 
 TAIL_BYTES = 8 * 1024
+_LONGEST = 4096  # characters of a path that leads anywhere
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -179,7 +180,18 @@ def place_of(root: str, word: str) -> str:
     What is not there is left by letters, and a link at the end keeps its name.
     """
     way, up, rest = os.path.join(root, word).rpartition("/../")
+    if len(way) > _LONGEST:
+        return os.path.normpath(f"{way}/../{rest}")
     return os.path.normpath(f"{os.path.realpath(f'{way}/..')}/{rest}" if up else rest)
+
+
+def reached(root: str, path: str) -> str:
+    """The path inside of a directory that one leads to, after links; itself if it leads outside."""
+    if len(path) > _LONGEST or "\0" in path:
+        return path
+    top = os.path.realpath(root)
+    full = os.path.realpath(os.path.join(top, path))
+    return full[len(top) + 1 :] if full.startswith(f"{top}/") else path
 
 
 def _relative(word: str, top: str) -> str | None:
