@@ -401,11 +401,15 @@ class Taker:
         while self._not_named:
             other = self._not_named.pop()
             if (digest := self._state.steps[other].digest) is not None:
-                self._remember(other, digest, self.changes(digest))
+                self._recall(other, digest)
         for other, digest in self._made_beside() if self._state.options.joined else ():
             step = self._state.plan.steps.get(other)
             if step is not None and step.changes_copy and (other, digest) not in self._seen:
-                self._remember(other, digest, self.changes(digest))
+                self._recall(other, digest)
+
+    def _recall(self, step: StepId, artifact: Digest) -> None:
+        with suppress(IntegrityError):  # purged or lost: nobody can tell
+            self._remember(step, artifact, self.changes(artifact))
 
     def _made_beside(self) -> Iterator[tuple[StepId, Digest]]:
         """What runs beside this one accepted since the last look; all that stands if the line or plan moved.
