@@ -126,6 +126,47 @@ def test_lost_changes_make_no_other_step_run(project: Project) -> None:
     assert (project.ran(), project.read("o.txt")) == ([], "c\n")
 
 
+@pytest.mark.req("D07", "R49")
+def test_lost_changes_keep_no_other_step_of_a_joined_run(project: Project) -> None:
+    count = f"n=$(cat VERSION); echo $((n+1)) > VERSION; {MANY.format('')}"
+    many = {"shell": project.sh(count), "inputs": "VERSION", **BESIDE}
+
+    def planned(words: str) -> None:
+        other = {"shell": project.sh(f"echo {words} > other.txt"), **BESIDE}
+        project.plan({"many": many, "other": other})
+
+    project.write("VERSION", "1\n")
+    planned("one")
+    assert project.run("--join").code == 0
+    project.ran()
+    spoil(project, flip=False)
+    planned("two")
+    assert project.run("--join", "-s", "other").code == 0
+    assert (project.ran(), project.read("other.txt")) == (["other"], "two\n")
+    forced = project.run("--join", "--force-node", "many")
+    assert (forced.code, forced.states["many"], project.ran()) == (0, "done", ["many"])
+    assert project.read("VERSION") == "3\n"
+    project.ok("repair")
+    project.ok("verify")
+
+
+@pytest.mark.req("D07")
+def test_lost_changes_keep_no_other_step_of_a_run_that_goes_on(project: Project) -> None:
+    after = {"step": "many", "type": "sequence"}
+    last = project.sh(f"[ -e {project.folder}/well ] && echo x > other.txt")
+    project.plan(
+        {
+            "many": {"shell": project.sh(MANY.format("")), **BESIDE},
+            "other": {"shell": last, "needs": [after], **BESIDE},
+        }
+    )
+    assert project.run().code == 1
+    spoil(project, flip=False)
+    (project.folder / "well").touch()
+    assert project.retry("other").code == 0
+    assert (project.ran(), project.read("other.txt")) == (["many", "other", "other"], "x\n")
+
+
 @pytest.mark.req("D07")
 def test_verify_needs_no_plan_that_can_be_read(project: Project) -> None:
     listed(project)

@@ -17,6 +17,7 @@ import pytest
 from holdfast.store.postgres import make_store
 from tests.cli.project import Run, finish, finish_run, kill, until
 from tests.cli.team import QUICK, Machine
+from tests.cli.test_join_copies import is_done_once, planned
 from tests.crash.report import Report
 from tests.postgres import Server, new_schema, programs, server
 
@@ -88,6 +89,17 @@ def test_four_engines_execute_each_step_once_and_send_no_message(team: Team) -> 
     assert machines[3].run().data["totals"]["reused"] == len(steps)
     assert machines[2].ok("verify").out.endswith("no problems\n")
     assert team.rows("SELECT count(*) FROM claim") == [(0,)]
+
+
+@pytest.mark.req("R49", "R67")
+@pytest.mark.parametrize("time", range(3))
+def test_two_engines_in_one_directory_change_each_file_once(team: Team, time: int) -> None:
+    (machine,) = team.machines
+    planned(machine, "ar")
+    engines = [machine.start("run", "--json", "-j", "1", *QUICK) for _ in range(2)]
+    until(lambda: len(machine.begun()) == 2, f"each has a step, for the {time}. time")
+    machine.open("go")
+    is_done_once(machine, "ar", *map(finish_run, engines))
 
 
 @pytest.mark.req("R49", "R74", "R176")

@@ -6,11 +6,24 @@ from collections.abc import Callable
 
 from holdfast.core.state import State
 from holdfast.engine.inheritance import Beside
+from holdfast.engine.journals import Followed
+from holdfast.engine.losses import put_back
 from holdfast.engine.probe import Probed
 from holdfast.engine.scribe import Scribe
 from holdfast.engine.world import World
-from holdfast.model.plan import Step, StepId
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptFailed,
+    AttemptLost,
+    AttemptParked,
+    AttemptRejected,
+    AttemptStarted,
+    RunEnded,
+)
+from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import ClaimKey
+
+_Ending = AttemptAccepted | AttemptParked | AttemptRejected | AttemptFailed | AttemptLost
 
 
 class Claims:
@@ -31,6 +44,11 @@ class Claims:
         self._look_again = look_again
         self._held: dict[StepId, tuple[ClaimKey, int]] = {}
         self.contested: set[StepId] = set()  # another engine has them
+        self._followed = Followed(world.store, state.project, state.line, state.run, whole=True)
+        self._under_way: dict[RunId, set[StepId]] = {}
+        self._tried: list[StepId] = []  # where attempts of other runs began or ended, in order
+        self._known = 0  # how many of them all that is looked up takes into account
+        self._read_at: dict[StepId, int] = {}  # and did when a step was looked at
 
     def take(self, step: Step, probed: Probed) -> int | None:
         """Take the step for this engine; None while another one has it, or has just finished it."""
@@ -84,6 +102,52 @@ class Claims:
             self.contested.add(step.id)
             return False
         return True
+
+    def refresh(self) -> None:
+        """What was looked up is about to be forgotten where other runs accepted something since."""
+        self._known = len(self._tried)
+
+    def looks(self, step_id: StepId) -> None:
+        """The files of a step are about to be read."""
+        self._read_at[step_id] = self._known
+
+    def are_tried(self, step_id: StepId, counting: Callable[[set[StepId]], set[StepId]]) -> bool:
+        """Whether other runs try steps that count, or did so since the files of a step were read.
+
+        What lies there then is perhaps not all that will, or will be taken back: it is looked at again.
+        """
+        self._follow()
+        since = self._tried[self._read_at.get(step_id, 0) :]
+        tried = counting({*since}.union(*self._under_way.values()))
+        if tried:
+            self._put_back(tried)
+            self.contested.add(step_id)
+        return bool(tried)
+
+    def at_work(self, step_id: StepId) -> bool:
+        """Whether another run of the line has an attempt at a step, which may have written its outputs."""
+        self._follow()
+        return self._put_back({step_id})
+
+    def _put_back(self, steps: set[StepId]) -> bool:
+        """Put back what dead engines left of these steps; whether any run has an attempt at one of them."""
+        runs = [run for run, tried in self._under_way.items() if not tried.isdisjoint(steps)]
+        if runs:
+            put_back(self._world, self._state, runs)
+        return bool(runs)
+
+    def _follow(self) -> None:
+        self._followed.has_grown()
+        for run, event in self._followed.news():
+            under_way = self._under_way.setdefault(run, set())
+            if isinstance(event, AttemptStarted):
+                under_way.add(event.step)
+                self._tried.append(event.step)
+            elif isinstance(event, _Ending):
+                under_way.discard(event.step)
+                self._tried.append(event.step)
+            elif isinstance(event, RunEnded):
+                del self._under_way[run]
 
     def let_go(self, step_id: StepId) -> None:
         """Give the claim on a step up with the next commit, if there is one."""

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from holdfast.core.fold import fold
 from holdfast.core.state import State
 from holdfast.core.waves import Graph
+from holdfast.engine.lines import line_journal
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import PlanExtended, RunEnded, RunStarted
+from holdfast.model.event import Event, PlanExtended, RunEnded, RunStarted
 from holdfast.model.plan import Plan, RunId, plan_from_bytes
 from holdfast.ports import Facts, RunRow, Store
 
@@ -81,12 +82,47 @@ def overlapping(
             return
 
 
-def beside(store: Store, state: State) -> Iterator[State]:
-    """The other runs of a run's line, newest first."""
-    for row in reversed(runs_of(store, state.project, state.line)):
-        other = None if row.run == state.run else read_state(store, row.run)
-        if other is not None:
-            yield other
+class Followed:
+    """The runs that may be open beside one of a line, and what they record as it comes.
+
+    Their journals have no gaps. Rows of the index may come into sight in another order than their numbers
+    have. What they recorded before the first look is told only if they are read `whole`.
+    """
+
+    def __init__(
+        self, store: Store, project: str, line: str, run: RunId, *, whole: bool = False
+    ) -> None:
+        self._store = store
+        self._project = project
+        self._line = line
+        self._run = run
+        self._whole = whole
+        self._joined: dict[RunId, bool] = {}
+        self._read_to: dict[RunId, int] = {}
+        self._line_end = -1  # of the line's journal at the last look at all
+
+    def has_grown(self) -> bool:
+        """Whether the line's journal grew since the last look: runs that began are followed from now on."""
+        end = self._store.last(line_journal(self._project, self._line))
+        if end == self._line_end:
+            return False
+        is_first, known = self._line_end < 0, {self._run, *self._joined}
+        self._line_end = end
+        for run in overlapping(self._store, self._project, self._line, self._joined):
+            if run in known or (is_first and self._whole and has_ended(self._store, run)):
+                continue
+            skips = is_first and not self._whole  # only whether they have ended
+            self._read_to[run] = max(0, self._store.last(f"run:{run}") - 1) if skips else 0
+        return True
+
+    def news(self) -> Iterator[tuple[RunId, Event]]:
+        """What they recorded since the last look."""
+        for run, after in [*self._read_to.items()]:
+            for recorded in self._store.read(f"run:{run}", after):
+                self._read_to[run] = recorded.seq
+                if isinstance(recorded.event, RunEnded):
+                    del self._read_to[run]
+                yield run, recorded.event
 
 
 def read_plan(store: Facts, digest: Digest) -> Plan:

@@ -99,7 +99,11 @@ class Looker:
 
     def not_alone(self) -> None:
         """Another engine joined: what is stored may grow at any time."""
-        self._prober.alone = False
+        self._prober.not_alone(self._state.run)
+
+    def counting(self, step: StepId) -> Callable[[set[StepId]], set[StepId]] | None:
+        """Which of some steps change what this one reads, but do not count for that; None if no step does."""
+        return partial(self._prober.counting, step) if self._prober.takes_back else None
 
     def look(self, step: Step) -> Look:
         """Decide about a step whose needs are complete; EditError if that cannot be done."""

@@ -36,7 +36,6 @@ from holdfast.engine.heed import FREE, People, under
 from holdfast.engine.hold import Hold
 from holdfast.engine.inheritance import Beside
 from holdfast.engine.look import Look, Looker
-from holdfast.engine.losses import at_work
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.pending import Pending
 from holdfast.engine.places import INLINE, Places
@@ -289,7 +288,7 @@ class Engine:
                 if following.end is not None and self._growth.hear():
                     continue
                 break
-            self._looker.refresh()
+            self._refresh()
             for _ in range(min(MOST_AT_ONCE, len(self._to_look))):
                 self._look(self._to_look.popleft())
             self._fill()
@@ -345,12 +344,14 @@ class Engine:
 
     def _decided(self, step: Step) -> Look | None:
         """What to run; None if the step was settled on the spot."""
+        if self._hold.sharing:
+            self._claims.looks(step.id)
         try:
             look = self._looker.look(step)
         except EditError as error:
             if self._scribe.places_files:  # perhaps what is in the way
                 self._claims.contested.add(step.id)
-            else:
+            elif not self._is_changed_beside(step):
                 self._scribe.fail(step.id, Reason("command_failed", (error.message,)))
             return None
         if look.placed is not None:
@@ -358,6 +359,8 @@ class Engine:
             self._scribe.pending.applied.append(look.key)
         if look.choice.action == "reuse":
             self._reuse(look)
+            return None
+        if self._is_changed_beside(step):
             return None
         if look.choice.action == "skip":
             self._append(leave_out(self.state, step.id))
@@ -392,8 +395,13 @@ class Engine:
 
         One that was at work when they were read may have ended since: then it is known what it made.
         """
-        at_it = partial(at_work, self._world, self.state, step.id)
+        at_it = partial(self._claims.at_work, step.id)
         return at_it() or not self._looker.edited(step, look.probed) or at_it()
+
+    def _is_changed_beside(self, step: Step) -> bool:
+        """Whether another engine changes files now that a step reads, or did since they were read."""
+        counting = self._looker.counting(step.id) if self._hold.sharing else None
+        return counting is not None and self._claims.are_tried(step.id, counting)
 
     def _reuse(self, look: Look) -> None:
         """Let the artifact stand, with the steps that came with it."""
@@ -440,25 +448,12 @@ class Engine:
 
     def _start(self, step_id: StepId) -> None:
         step = self.state.plan.steps[step_id]
-        look, turn = self._looks.pop(step_id)
-        waited = turn != self._turns and step_id not in self._world.inline
-        if waited and look.probed.seen:  # the world may have changed meanwhile
-            again = self._decided(step)
-            if again is None:
-                return
-            look = again
-        fence = 0
-        if self._hold.sharing:
-            taken = self._claims.take(step, look.probed)
-            if taken is None:
-                return
-            fence = taken
-            held = self._looker.held_for(step, look) if step.done_once else None
-            if held is not None:  # by whoever had the claim
-                self._claims.let_go(step_id)
-                if not self._claims.is_in_hand(step_id):
-                    self._hold_back(step_id, held)
-                return
+        look = self._still(step, *self._looks.pop(step_id))
+        if look is None:
+            return
+        fence = self._claimed(step, look) if self._hold.sharing else 0
+        if fence is None:
+            return
         if step.secrets and not self._growth.may_know(step):
             self._claims.let_go(step_id)
             return
@@ -472,7 +467,8 @@ class Engine:
             started, blobs, words = self._looker.start(step, look)
         except EditError as error:
             self._claims.let_go(step_id)
-            self._scribe.fail(step_id, Reason("command_failed", (error.message,)))
+            if not self._is_changed_beside(step):
+                self._scribe.fail(step_id, Reason("command_failed", (error.message,)))
             return
         if fence:
             started = replace(started, fence=fence)
@@ -494,6 +490,36 @@ class Engine:
         self._scribe.pending.words += words
         self._scribe.pending.launch.append(started)
         self._places.begin(step_id)
+
+    def _refresh(self) -> None:
+        """Take note of what people and other engines did meanwhile."""
+        self._claims.refresh()
+        self._looker.refresh()
+
+    def _still(self, step: Step, look: Look, turn: int) -> Look | None:
+        """What to run of a step that was looked at in a turn; None if it was settled on the spot."""
+        waited = turn != self._turns and step.id not in self._world.inline
+        if not waited or not look.probed.seen:
+            return look
+        if self._hold.sharing:
+            self._refresh()
+        return self._decided(step)  # the world may have changed meanwhile
+
+    def _claimed(self, step: Step, look: Look) -> int | None:
+        """The fence of this engine's claim on a step; None while that is another one's, or settled."""
+        fence = self._claims.take(step, look.probed)
+        if fence is None:
+            return None
+        if self._is_changed_beside(step):  # by one that saw other files, and has another claim
+            self._claims.let_go(step.id)
+            return None
+        held = self._looker.held_for(step, look) if step.done_once else None
+        if held is not None:  # by whoever had the claim
+            self._claims.let_go(step.id)
+            if not self._claims.is_in_hand(step.id):
+                self._hold_back(step.id, held)
+            return None
+        return fence
 
     def _grown(self) -> None:
         """The plan has further steps."""

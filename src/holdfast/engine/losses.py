@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -14,7 +14,7 @@ from holdfast.core.state import State
 from holdfast.engine.attempt import Bench, leftovers
 from holdfast.engine.conflicts import Conflicts
 from holdfast.engine.finish import Finisher
-from holdfast.engine.journals import beside, read_state
+from holdfast.engine.journals import read_state
 from holdfast.engine.outputs import Outputs, edit_key, edit_of
 from holdfast.engine.result import Result
 from holdfast.engine.sent import Left
@@ -24,7 +24,7 @@ from holdfast.engine.world import World
 from holdfast.errors import FencedError, IntegrityError, UsageError
 from holdfast.model.digest import Digest
 from holdfast.model.event import Event, Recorded, RunEnded, RunEvent, RunResumed
-from holdfast.model.plan import RunId, StepId
+from holdfast.model.plan import RunId
 from holdfast.ports import Append, Batch
 
 
@@ -169,18 +169,10 @@ def closing(world: World, run: RunId, *more: RunEvent) -> tuple[Batch, Callable[
     return batch, placed, state
 
 
-def at_work(world: World, state: State, step_id: StepId) -> bool:
-    """Whether another run of the line has an attempt at a step, which may have written its outputs.
-
-    What a dead engine left is put back on the way: nobody may take it for a person's version.
-    """
-    store, found = world.store, False
-    for other in beside(store, state):
-        if other.ended or step_id not in other.running:
-            continue
-        found = True
-        driven = {holder.run for holder in store.holders(state.project, state.line)}
-        if other.run not in driven:
+def put_back(world: World, state: State, runs: Collection[RunId]) -> None:
+    """Put back what dead engines left of these runs: nobody may take it for a person's version."""
+    driven = {holder.run for holder in world.store.holders(state.project, state.line)}
+    for run in runs:
+        if run not in driven:
             with suppress(FencedError):  # another engine does the same
-                leave_run(world, other.run)
-    return found
+                leave_run(world, run)

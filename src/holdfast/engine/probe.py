@@ -23,7 +23,7 @@ from holdfast.core.refs import (
 from holdfast.core.state import State, StepState
 from holdfast.core.views import person_row
 from holdfast.engine.additions import Additions
-from holdfast.engine.journals import has_ended, read_state, runs_of
+from holdfast.engine.journals import Followed, has_ended, read_state, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import whole_of
 from holdfast.engine.rebuilt import holds
@@ -34,7 +34,7 @@ from holdfast.engine.words import Contests, doubted
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_parts
-from holdfast.model.event import Options, RunEnded
+from holdfast.model.event import AttemptAccepted, Options, RunEnded
 from holdfast.model.line import ContentPurged, StepAccepted, StepAmended, StepUndone
 from holdfast.model.newest import Newest
 from holdfast.model.plan import Plan, RunId, Step, StepId
@@ -92,6 +92,7 @@ class Prober:
         self._encoder = Encoder()
         self._unwinder = Unwinder(store, plan, self._newest_of, self._lately, survey.root)
         self.alone = True  # no other engine adds artifacts to this line meanwhile
+        self._followed: Followed | None = None
         self._unfit: Callable[[Artifact], str] = lambda _: ""
         self._contests = Contests(store, project, line)
         self._contests.refresh()
@@ -328,12 +329,33 @@ class Prober:
         self._unwinder.count_additions(additions)
 
     def refresh(self) -> None:
-        """Forget what was looked up if the line's journal grew: a person may have amended a step."""
+        """Forget what was looked up if a person may have amended a step, or another engine made one."""
         last = self._store.last(line_journal(self._project, self._line))
         if last != self._read_to:
             self._read_to, self._newest, self._said = last, None, None
             self._contests.refresh()
             self._unwinder.forget()
+        if self._followed is not None and self.takes_back:
+            has_grown = self._followed.has_grown()
+            made = [isinstance(event, AttemptAccepted) for _, event in self._followed.news()]
+            if has_grown or any(made):
+                self._newest = None
+                self._unwinder.forget()
+
+    def not_alone(self, run: RunId) -> None:
+        """Another engine joined the line of this run: what is stored may grow at any time."""
+        if self.alone:
+            self.alone = False
+            self._followed = Followed(self._store, self._project, self._line, run)
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether steps change files in copies, which is taken back for what they and others read."""
+        return not self._unwinder.is_idle
+
+    def counting(self, step: StepId, tried: set[StepId]) -> set[StepId]:
+        """Those of the tried steps whose changes are taken back for this one."""
+        return self._unwinder.counting(step, tried)
 
     def forget(self) -> None:
         """This run added artifacts that are looked for again."""

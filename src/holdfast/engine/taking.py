@@ -17,17 +17,16 @@ from holdfast.core.state import COMPLETE, State
 from holdfast.edits.change import FileChange
 from holdfast.edits.lock import exclusive
 from holdfast.edits.tree import fold
-from holdfast.engine.journals import overlapping
-from holdfast.engine.lines import line_journal
+from holdfast.engine.journals import Followed
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.world import World
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import Change, Settled, changes_in, settled_in
 from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptAccepted, ConflictFound, RunEnded
+from holdfast.model.event import AttemptAccepted, ConflictFound
 from holdfast.model.glob import parents
-from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Candidate, File
 
 _UNREADABLE = Digest("")
@@ -105,10 +104,8 @@ class Taker:
         self._made_here: dict[Digest, _Made] = {}  # perhaps not stored yet
         self._names: dict[str, _Wrote] = {}
         self._seen: set[tuple[StepId, Digest]] = set()
-        self._joined: dict[RunId, bool] = {}
-        self._read_to: dict[RunId, int] = {}  # how far journals of runs beside this one were read
-        self._line_end = -1  # of the line's journal at the last look at all, with the plan of then
-        self._looked_with: Plan | None = None
+        self._followed = Followed(world.store, state.project, state.line, state.run)
+        self._looked_with: Plan | None = None  # at the last look at all that stands
         self._won: dict[str, dict[StepId, _Award]] | None = None
         self._not_named = [  # taken from the end: who goes on from another comes after it
             step_id
@@ -401,36 +398,26 @@ class Taker:
         while self._not_named:
             other = self._not_named.pop()
             if (digest := self._state.steps[other].digest) is not None:
-                self._remember(other, digest, self.changes(digest))
+                self._recall(other, digest)
         for other, digest in self._made_beside() if self._state.options.joined else ():
             step = self._state.plan.steps.get(other)
             if step is not None and step.changes_copy and (other, digest) not in self._seen:
-                self._remember(other, digest, self.changes(digest))
+                self._recall(other, digest)
+
+    def _recall(self, step: StepId, artifact: Digest) -> None:
+        with suppress(IntegrityError):  # purged or lost: nobody can tell
+            self._remember(step, artifact, self.changes(artifact))
 
     def _made_beside(self) -> Iterator[tuple[StepId, Digest]]:
-        """What runs beside this one accepted since the last look; all that stands if the line or plan moved.
-
-        Their journals have no gaps. Rows of the index may come into sight in another order than their
-        numbers have.
-        """
-        state, store = self._state, self._world.store
-        end = store.last(line_journal(state.project, state.line))
-        if self._line_end != end or self._looked_with is not state.plan:
-            is_first, known = self._line_end < 0, {state.run, *self._joined}
-            self._line_end, self._looked_with = end, state.plan
-            for run in overlapping(store, state.project, state.line, self._joined):
-                if run not in known:  # of those there before all, only whether they have ended
-                    last = store.last(f"run:{run}") if is_first else 0
-                    self._read_to[run] = max(0, last - 1)
-            newest = store.newest_of_all(state.project, state.line)
+        """What runs beside this one accepted since the last look; all that stands if line or plan moved."""
+        state = self._state
+        if self._followed.has_grown() or self._looked_with is not state.plan:
+            self._looked_with = state.plan
+            newest = self._world.store.newest_of_all(state.project, state.line)
             yield from ((other, row.digest) for other, row in newest.items())
-        for run, after in [*self._read_to.items()]:
-            for recorded in store.read(f"run:{run}", after):
-                self._read_to[run] = recorded.seq
-                if isinstance(recorded.event, RunEnded):
-                    del self._read_to[run]
-                elif isinstance(recorded.event, AttemptAccepted) and recorded.event.stands:
-                    yield recorded.event.step, recorded.event.digest
+        for _, event in self._followed.news():
+            if isinstance(event, AttemptAccepted) and event.stands:
+                yield event.step, event.digest
 
     def _ordered(self, step_id: StepId) -> set[StepId]:
         """The step itself and all that come before or after it by needs."""

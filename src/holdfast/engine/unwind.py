@@ -100,6 +100,15 @@ class Unwinder:
                 left += new
         return replace(plan, steps=steps)
 
+    def counting(self, step: StepId, tried: set[StepId]) -> set[StepId]:
+        """Those of the tried steps that change files in copies, at this one or below it."""
+        known = self._plan.steps
+        copies = {one for one in tried if one in known and known[one].changes_copy}
+        if copies <= {step}:
+            return copies
+        self._graph = self._graph or graph_of(self._plan)
+        return copies & (self._below.get(step) or self._graph.below([step]))
+
     def taken_back(self, step: Step, parts: Mapping[str, Json]) -> Mapping[str, Json] | None:
         """The observed parts without the changes of this step and of those below it; None if none count."""
         return self._without(step, parts, self._known())
