@@ -474,9 +474,7 @@ class Looker:
         self._told.update((entry.path, entry.digest) for entry in files)
         return files
 
-    def _adoption(
-        self, step: Step, probe: Probe, started: AttemptStarted, blobs: Blobs
-    ) -> Start:
+    def _adoption(self, step: Step, probe: Probe, started: AttemptStarted, blobs: Blobs) -> Start:
         """A person changed the output: that version is guarded and, if it passes, stands."""
         kept = self._outputs.keep(step)
         digest, form = kept.digest, _FORM_OF_SEVERAL
