@@ -242,6 +242,77 @@ def test_another_branch_does_not_make_changes_again(project: Project, where: Any
     assert (project.ran(), project.read("VERSION")) == (["above", "bump"], "8\n")
 
 
+@pytest.mark.parametrize("reads", [{}, {"inputs": "f"}], ids=["makes", "changes"])
+def test_an_earlier_result_lies_there_where_it_stands_again(project: Project, reads: Any) -> None:
+    """What another command of the step made there is not what the plan says."""
+    for letter in ("A", "B", "A"):
+        body = f"t=f; echo {letter} >> $t" if reads else f"t=f; echo {letter} > $t"
+        project.plan({"s": {"shell": project.sh(body), **reads, **SCRATCH}})
+        if project.has("f") and project.begun() == ["s", "s"]:
+            foretold = project.ok("plan", "--json").json
+            assert (foretold["totals"]["run"], foretold["details"]["s"]["writes"]) == (0, ["f"])
+        elif reads:
+            project.write("f", "x\n")
+        project.run()
+        made = f"x\n{letter}\n" if reads else f"{letter}\n"
+        assert project.read("f") == made
+    assert project.ran() == ["s", "s"]
+    assert project.ok("plan", "--json").json["totals"]["run"] == 0
+
+
+def test_a_result_of_one_branch_is_none_of_the_other(project: Project) -> None:
+    """Here lies what the step made on one branch, beside what the other branch reads."""
+    committed(project, VERSION="1\n", conf="next=0\n")
+    publish = {"shell": project.sh("cat conf VERSION"), "inputs": ["conf", "VERSION"]}
+    needs = [{"step": "publish", "type": "sequence"}]
+    shell = project.sh('sed -i "s/.*/next=$(cat VERSION)/" conf')
+    bump = {"shell": shell, "inputs": ["conf", "VERSION"], "needs": needs, **WORKTREE}
+    project.plan({"publish": {**publish, "effects": "external"}, "bump": bump})
+    for version in ("1\n", "2\n"):
+        project.write("conf", "next=0\n")
+        project.write("VERSION", version)
+        project.run("--yes")
+    project.ran()
+    project.write("conf", "next=1\n")
+    assert project.ok("plan", "--json").json["totals"]["run"] == 2
+    project.run("--yes")
+    assert (project.ran(), project.read("conf")) == (["bump", "publish"], "next=2\n")
+
+
+def test_runs_that_made_nothing_do_not_hide_a_branch(project: Project) -> None:
+    committed(project, f="x\n")
+    project.plan({"s": {"shell": project.sh("echo A >> f"), "inputs": "f", **SCRATCH}})
+    project.run()
+    project.write("f", "y\n")
+    for _ in range(22):
+        project.run()
+    project.write("f", "x\nA\n")
+    assert project.run().states == {"s": "reused"}
+    assert (project.ran(), project.read("f")) == (["s", "s"], "x\nA\n")
+
+
+def test_contested_evidence_does_not_stand_with_a_new_guard(project: Project) -> None:
+    project.write("f", "x\n")
+    project.write("list.csv", "1\n")
+    handoff = {
+        "attempted": "to count",
+        "observed": [{"finding": "one", "source": "list.csv"}],
+        "changed": [],
+        "notDone": [],
+        "highestImpactUncertainty": "none",
+        "nextAgentShouldFirst": "go on",
+    }
+    body = f"echo A >> f; printf %s '{json.dumps(handoff)}' > $HOLDFAST_HANDOFF"
+    step = {"shell": project.sh(body), "inputs": ["f", "list.csv"], **SCRATCH}
+    project.plan({"s": {**step, "handoff": True}})
+    assert project.run().code == 0
+    project.ok("ledger", "contest", "list.csv", "--because", "old")
+    project.plan({"s": {**step, "handoff": True, "guards": [{"command": ["true"]}]}})
+    foretold = project.ok("plan", "--json").json["steps"]["s"]
+    assert foretold["reason"]["code"] == "evidence_contested"
+    assert project.run().codes == {"s": "evidence_contested"}
+
+
 @pytest.mark.parametrize("path", ["link", "place/VERSION"])
 def test_a_step_that_changes_what_it_reads_through_a_link_stands(
     project: Project, path: str

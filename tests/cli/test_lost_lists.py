@@ -1,6 +1,7 @@
 """A list of what a step wrote is lost: it is made again, or every command names the one way out."""
 
 import hashlib
+from typing import Any
 
 import pytest
 
@@ -223,3 +224,52 @@ def test_lost_changes_are_not_made_twice(project: Project, loss: str) -> None:
     assert {*project.run().states.values()} == {"reused"}
     project.ok("repair")
     project.ok("verify")
+
+
+@pytest.mark.req("I5", "I17")
+def test_each_hint_about_lost_changes_goes_on_from_what_was_asked(project: Project) -> None:
+    """And an effect outside is not made again for it: a person looks, as after any doubt."""
+    project.write("f", "x\n")
+    above = ("pay", "lint", "look")
+    steps: dict[str, Any] = {
+        name: {"shell": project.sh(f"cat f; echo {name}"), "inputs": "f"} for name in above
+    }
+    steps["pay"]["effects"] = "external"
+    needs = [{"step": name, "type": "sequence"} for name in above]
+    body = project.sh(f"echo A >> f; {MANY.format('')}")
+    project.plan({**steps, "fix": {"shell": body, "inputs": "f", "needs": needs, **BESIDE}})
+    project.run("--yes")
+    project.ran()
+    spoil(project, flip=False)
+    words: list[str] = []
+    while (ended := project.call("run", "--yes", *words)).code == 9:
+        known, words = words, ended.err.rpartition("hint: holdfast run ")[2].split()
+        assert len(words) > len(known)
+    assert sorted(words[1::2]) == ["fix", "lint", "look"]
+    assert "pay" in ended.out, (ended.out, ended.err)
+    assert ended.code == 3
+    assert "pay" not in project.ran()
+    assert project.call("retry", "pay", "--yes").code == 0
+    assert project.read("f") == "x\nA\nA\n"
+    assert {*project.run("--yes").states.values()} == {"reused"}
+
+
+@pytest.mark.req("I5")
+def test_lost_changes_of_a_step_that_removed_what_it_reads(project: Project) -> None:
+    body = project.sh(f"mv old.txt new.txt; {MANY.format('')}")
+    other = {"shell": project.sh("echo 1")}
+    project.write("old.txt", "x\n")
+    project.plan({"mv": {"shell": body, "inputs": "old.txt", **BESIDE}, "other": other})
+    project.run()
+    spoil(project, flip=False)
+    for word in ("plan", "run"):
+        assert "--force-node mv" in project.refused(9, word), word
+    forced = project.call("run", "--force-node", "mv")
+    assert (forced.code, "no file matches the input 'old.txt'" in forced.err) == (1, True)
+    project.plan(
+        {"mv": {"shell": body, "inputs": "old.txt", **BESIDE}, "other": {"shell": "echo 2"}}
+    )
+    assert project.run("--select", "other").codes["other"] == "command_changed"
+    project.write("old.txt", "x\n")
+    assert project.run("--force-node", "mv").code == 0
+    assert {*project.run().states.values()} == {"reused"}

@@ -130,9 +130,12 @@ def choose(
     if step.changes_copy and probe.lost is not None:
         if expired := _expired(step, probe.lost, now):
             return expired
-        raise changes_untold(step.id, (step.id,))
+        raise changes_untold(step.id, (step.id,), options.force_steps)
     if probe.untold and probe.changes and {one.part for one in probe.changes} <= _UNTOLD:
-        raise changes_untold(step.id, probe.untold)
+        if not step.done_once:
+            raise changes_untold(step.id, probe.untold, options.force_steps)
+        names = tuple(f"what '{other}' changed is gone" for other in probe.untold)
+        doubted = doubted or Reason(DOUBTED, names)
     if gone is not None and probe.lost is not None:
         missing = Choice("run", tried or Reason("output_missing"), repeats=gone)
         return _expired(step, probe.lost, now) or missing

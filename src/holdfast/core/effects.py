@@ -62,11 +62,16 @@ def changes_lost(message: str, *steps: StepId) -> IntegrityError:
     return IntegrityError(message, hint=f"holdfast run {asked}")
 
 
-def changes_untold(step_id: StepId, others: Iterable[StepId]) -> IntegrityError:
-    """The same for a step whose files may be as others left them: nobody can tell whether it stands."""
+def changes_untold(
+    step_id: StepId, others: Iterable[StepId], asked: Iterable[StepId] = ()
+) -> IntegrityError:
+    """The same for a step whose files may be as others left them: nobody can tell whether it stands.
+
+    `asked` are steps that are to run whatever stands, already.
+    """
     names = ", ".join(f"'{other}'" for other in others)
     words = f"what {names} changed is gone, and nobody can tell whether '{step_id}' stands"
-    return changes_lost(words, *others, step_id)
+    return changes_lost(words, *asked, *others, step_id)
 
 
 def has_hole(reason: Reason) -> bool:

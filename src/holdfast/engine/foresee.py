@@ -34,7 +34,7 @@ from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed, Prober, accepted_as
 from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
-from holdfast.engine.taking import lying_at, still_due
+from holdfast.engine.taking import lying_at, others_of, still_due
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_entries
 from holdfast.model.changeset import changes_in, settled_in
@@ -261,7 +261,10 @@ class _Sight:
                 there.pop(change.path, None)
                 entry = self._put[change.path]
                 there |= {change.path: entry} if entry is not None else {}
-        due = still_due(changes, decided, there)
+        rows = partial(
+            self._store.artifacts, project=self._plan.project, line=self._line, step=artifact.step
+        )
+        due = still_due(changes, decided, there, others_of(self._store, rows, artifact.digest))
         self._put.update((change.path, change.entry) for change in due)
         written = tuple(change.path for change in due if change.digest is not None)
         return Disk((), written, tuple(change.path for change in due if change.digest is None))

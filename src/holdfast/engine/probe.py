@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, cast
 
 from holdfast.core.changes import Before, Change, Probe, differences, guards_only
@@ -23,7 +24,7 @@ from holdfast.core.refs import (
 from holdfast.core.state import State, StepState
 from holdfast.core.views import person_row
 from holdfast.engine.additions import Additions
-from holdfast.engine.journals import Followed, has_ended, read_state, runs_of
+from holdfast.engine.journals import Followed, has_ended, read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import whole_of
 from holdfast.engine.rebuilt import holds
@@ -122,8 +123,9 @@ class Prober:
         except NoInputError as error:
             if begins and (begun := self._as_earlier(step, upstream)) is not None:
                 return begun
-            if untold:
-                raise changes_untold(step.id, untold) from error
+            is_free = options.force or options.wants(step.id)
+            if untold and not is_free and step.id in (options.select or (step.id,)):
+                raise changes_untold(step.id, untold, options.force_steps) from error
             raise
         own = self._encode(step, seen.parts)
         head, above = halves(step, own, upstream)
@@ -242,37 +244,58 @@ class Prober:
             if (newest := self._newest_of(step.id)) is None:
                 return None
             changes = self._changes(step, own, upstream, newest, previous, moved)
-            probe = Probe(step.id, refs_from(ref, head, own), newest=newest, changes=changes)
-            probe = probe._replace(gone=not self._is_there(newest))
+            probe = Probe(
+                step.id,
+                refs_from(ref, head, own),
+                newest=newest,
+                changes=changes,
+                gone=not self._is_there(newest),
+                undone=self.is_undone(step.id, ref, newest),
+                contested=self._contests.of(newest),
+                unfit=self._unfit(newest),
+            )
             probe = probe._replace(lost=self._lost(step, probe, options))
             stays = probe.lost is not None or (guards_only(changes) and step.reuse != "strict")
             return Probed(probe, own, parts, True) if stays else None
         return self._stands_as_begun(step, found, own, parts)
 
     def _as_earlier(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
-        """What stands if the changes that an earlier run made do not count."""
+        """What an earlier run came to, if all that its steps read is as that run left it."""
         seen = self._survey.observe(step, lenient=True)
-        for parts in () if seen.unsure else self._unwinder.taken_back_earlier(step, seen.parts):
+        if seen.unsure:
+            return None
+        for came_to, parts in self._unwinder.taken_back_earlier(step, seen.parts):
             own = encode_own(step, parts)
-            found = self._find(step, digest_parts(*halves(step, own, upstream)))
-            if found is not None:
-                return self._stands_as_begun(step, found, own, parts)
+            if digest_parts(*halves(step, own, upstream)) == came_to.config_ref:
+                found = self._find(step, came_to.config_ref)
+                if found is not None and found.digest == came_to.digest:
+                    return self._stands_as_begun(step, found, own, parts)
         return None
 
     def _stands_as_begun(
         self, step: Step, found: Artifact, own: bytes, parts: Mapping[str, Json]
     ) -> Probed:
         refs = Refs(found.config_ref, found.input_ref, found.own_ref)
-        doubts = self._contests.of(found)
-        gone = not self._is_there(found)
-        probe = Probe(step.id, refs, found=found, newest=found, gone=gone, contested=doubts)
+        probe = Probe(
+            step.id,
+            refs,
+            found=found,
+            newest=found,
+            gone=not self._is_there(found),
+            contested=self._contests.of(found),
+            unfit=self._unfit(found),
+        )
         return Probed(probe, own, parts, True)
 
-    def _lately(self) -> Iterator[Mapping[StepId, Upstream]]:
-        """What the newest runs of the line came to that have ended."""
-        for row in reversed(runs_of(self._store, self._project, self._line)[-MOST_EARLIER:]):
-            if has_ended(self._store, row.run):
-                yield self._results(row.run)
+    def _lately(self, steps: Sequence[StepId]) -> Iterator[Mapping[StepId, Upstream]]:
+        """What the newest runs that made something of these steps came to."""
+        of = partial(self._store.artifacts, project=self._project, line=self._line)
+        rows = (row for step in steps for row in of(step=step, status="accepted"))
+        made = sorted((row.number, row.run) for row in rows if row.run)
+        runs = [*dict.fromkeys(run for _, run in reversed(made))]
+        for run in runs[:MOST_EARLIER]:
+            if has_ended(self._store, run):
+                yield self._results(run)
 
     def _encode(self, step: Step, seen: Mapping[str, Json]) -> bytes:
         """The step's own parts; what steps of one function have in common is encoded once."""

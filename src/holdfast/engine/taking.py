@@ -8,9 +8,10 @@ clash, with the step that wrote it or with a person, and then nothing is written
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache, partial
 from typing import NamedTuple
 
 from holdfast.core.state import COMPLETE, State
@@ -27,7 +28,7 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, ConflictFound
 from holdfast.model.glob import parents
 from holdfast.model.plan import Plan, Step, StepId
-from holdfast.ports import Candidate, File
+from holdfast.ports import Candidate, File, Store
 
 _UNREADABLE = Digest("")
 Contents = Mapping[str, Digest | None]  # by path; none where no file lies
@@ -179,7 +180,8 @@ class Taker:
         changes = self.changes(artifact)
         self._remember(step.id, artifact, changes)
         there = self._read([change.path for change in changes])
-        due = still_due(changes, self.settled(artifact), there)
+        other = others_of(self._world.store, partial(self._rows, step.id), artifact)
+        due = still_due(changes, self.settled(artifact), there, other)
         return [self._file_change(change, there.get(change.path)) for change in due]
 
     def outdated(self, step: Step, changes: Sequence[Change]) -> StepId | None:
@@ -506,12 +508,35 @@ def lying_at(outputs: Outputs, paths: Sequence[str]) -> dict[str, Entry]:
         return found
 
 
+def others_of(
+    store: Store, rows: Callable[[], Iterable[Artifact]], artifact: Digest
+) -> Callable[[str, Digest | None], bool]:
+    """Whether something at a path is what another of these artifacts of a step left there."""
+
+    @cache
+    def left() -> set[tuple[str, Digest | None]]:
+        found: set[tuple[str, Digest | None]] = set()
+        for row in rows():
+            if row.digest != artifact and row.form == "tree" and row.status == "accepted":
+                with suppress(IntegrityError):
+                    found.update(
+                        (one.path, one.digest) for one in changes_in(store.get(row.digest))
+                    )
+        return found
+
+    return lambda path, digest: (path, digest) in left()
+
+
 def still_due(
-    changes: Sequence[Change], decided: Sequence[Settled], there: Mapping[str, Entry]
+    changes: Sequence[Change],
+    decided: Sequence[Settled],
+    there: Mapping[str, Entry],
+    is_other: Callable[[str, Digest | None], bool],
 ) -> list[Change]:
     """The changes of a result that stands that are not in the project any more, or not yet.
 
-    They are due only where their base lies, or a version that gave way as people decided.
+    They are due only where their base lies, another result of the step, or a version that gave way as
+    people decided.
     """
     over = {one.path: one.over for one in decided}
     found = []
@@ -520,7 +545,7 @@ def still_due(
         if _same(lies, change.entry):
             continue
         gave_way = lies is not None and lies.digest in over.get(change.path, ())
-        if gave_way or _begins_at(change, lies):
+        if gave_way or _begins_at(change, lies) or is_other(change.path, _digest(lies)):
             found.append(change)
     gone = {one.path for one in found if one.digest is None}
     held = {outer for path in there.keys() - gone for outer in parents(path)}

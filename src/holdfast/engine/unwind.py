@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from holdfast.core.refs import Upstream
@@ -51,7 +51,7 @@ class Unwinder:
         store: Store,
         plan: Plan,
         newest: Callable[[StepId], Artifact | None],
-        earlier: Callable[[], Iterable[Mapping[StepId, Upstream]]],
+        earlier: Callable[[Sequence[StepId]], Iterable[Mapping[StepId, Upstream]]],
         root: str,
     ) -> None:
         self._store = store
@@ -69,7 +69,7 @@ class Unwinder:
         self._steps = [s for s, step in self._plan.steps.items() if step.changes_copy]
         self.is_idle = not self._steps  # no step changes files in copies
         self._writes: _Writes | None = None
-        self._earlier: list[_Writes] | None = None
+        self._earlier: list[tuple[Mapping[StepId, Upstream], _Writes]] | None = None
         self._lost: set[StepId] = set()
         self._graph: Graph | None = None
         self._below: dict[StepId, set[StepId]] = {}
@@ -111,36 +111,18 @@ class Unwinder:
 
     def taken_back(self, step: Step, parts: Mapping[str, Json]) -> Mapping[str, Json] | None:
         """The observed parts without the changes of this step and of those below it; None if none count."""
-        return self._without(step, parts, self._known())
+        return _Read(self._root, step, parts).without(self._known(), partial(self._is_at, step.id))
 
     def taken_back_earlier(
         self, step: Step, parts: Mapping[str, Json]
-    ) -> Iterator[Mapping[str, Json]]:
-        """The same without what steps left in each of the earlier runs."""
+    ) -> Iterator[tuple[Upstream, Mapping[str, Json]]]:
+        """The same without what steps left in each of the earlier runs, with what the step came to there."""
         if self._earlier is None:
-            self._earlier = [self._gathered(partial(self._of_run, came)) for came in self._runs()]
-        for writes in self._earlier:
-            if (found := self._without(step, parts, writes)) is not None:
-                yield found
-
-    def _without(
-        self, step: Step, parts: Mapping[str, Json], writes: _Writes
-    ) -> Mapping[str, Json] | None:
-        inputs, files = parts.get("inputs"), parts.get("files")
-        changed = False
-        found = dict(parts)
-        if isinstance(inputs, Mapping):
-            then = self._inputs(step, inputs, writes)
-            changed, found["inputs"] = then != inputs, then
-        if step.uses == "shell" or isinstance(files, Mapping):
-            named_now = files if isinstance(files, Mapping) else {}
-            named = self._files(step, named_now, writes)
-            changed, found["files"] = changed or named != named_now, named
-        if not changed:
-            return None
-        return {
-            name: part for name, part in found.items() if part or name not in {"inputs", "files"}
-        }
+            self._earlier = [*self._of_runs()]
+        read, counts = _Read(self._root, step, parts), partial(self._is_at, step.id)
+        for came_to, writes in self._earlier:
+            if step.id in came_to and (found := read.without(writes, counts)) is not None:
+                yield came_to[step.id], found
 
     def untold(self, step: StepId) -> tuple[StepId, ...]:
         """Those of this step and the ones below it of which nobody can tell what they changed."""
@@ -155,6 +137,10 @@ class Unwinder:
             self._lost = set()
             self._writes = self._gathered(self._of_newest)
         return self._writes
+
+    def _of_runs(self) -> Iterator[tuple[Mapping[StepId, Upstream], _Writes]]:
+        for came_to in self._runs(self._steps):
+            yield came_to, self._gathered(partial(self._of_run, came_to))
 
     def _gathered(self, left: Callable[[StepId], Iterable[Change | Settled]]) -> _Writes:
         graph = self._graph = self._graph or graph_of(self._plan)
@@ -199,79 +185,125 @@ class Unwinder:
             self._below[step] = self._graph.below([step])
         return other in self._below[step]
 
+
+class _Read:
+    """What one step reads, as it was observed, and where its paths and words lead."""
+
+    def __init__(self, root: str, step: Step, parts: Mapping[str, Json]) -> None:
+        self._root = root
+        self._step = step
+        self._parts = parts
+        self._landed: dict[str, str] = {}
+
+    def without(
+        self, writes: _Writes, counts: Callable[[StepId], bool]
+    ) -> Mapping[str, Json] | None:
+        """The parts without those of the writes whose steps count; None if that changes nothing."""
+        if not writes:
+            return None
+        parts, step = self._parts, self._step
+        inputs, files = parts.get("inputs"), parts.get("files")
+        changed = False
+        found = dict(parts)
+        if isinstance(inputs, Mapping):
+            then = self._inputs(inputs, writes, counts)
+            changed, found["inputs"] = then != inputs, then
+        if step.uses == "shell" or isinstance(files, Mapping):
+            named_now = files if isinstance(files, Mapping) else {}
+            named = self._files(named_now, writes, counts)
+            changed, found["files"] = changed or named != named_now, named
+        if not changed:
+            return None
+        return {
+            name: part for name, part in found.items() if part or name not in {"inputs", "files"}
+        }
+
     def _before(
-        self, step: Step, now: str | None, some: Sequence[_Write]
+        self, now: str | None, some: Sequence[_Write], counts: Callable[[StepId], bool]
     ) -> Change | Settled | None:
-        """The first of the changes that led to the present content and that count for a step.
+        """The first of the changes that led to the present content and that count for the step.
 
         Others may lie in between: a step that goes on from what this one left, or was put over it.
         """
         left, held = list(some), {now}
-        first = next((one.stands for one in some if _gave_way(step, now, one)), None)
+        first = next((one.stands for one in some if _gave_way(self._step, now, one)), None)
         while write := next((one for one in left if one.stands.digest in held), None):
             left.remove(write)
             held.update(write.over)
-            if self._is_at(step.id, write.step):
+            if counts(write.step):
                 first = write.stands
         return first
 
-    def _inputs(self, step: Step, inputs: Mapping[str, Json], writes: _Writes) -> dict[str, Json]:
+    def _inputs(
+        self, inputs: Mapping[str, Json], writes: _Writes, counts: Callable[[StepId], bool]
+    ) -> dict[str, Json]:
         found = dict(inputs)
-        places: dict[str, str] = {}
-        for path, seen in inputs.items() if writes else ():
+        for path, seen in inputs.items():
             now, *more = seen if isinstance(seen, list) else (None,)
             target = more[1:]
-            some = writes.get(path) or writes.get(self._lands(path, bool(target), places), [])
-            first = self._before(step, None if now is None else str(now), some) if some else None
+            some = writes.get(path) or writes.get(self._lands(path, is_link=bool(target)))
+            first = self._before(None if now is None else str(now), some, counts) if some else None
             if first is None:
                 continue
             if first.base is None and not target:
                 found.pop(path)
             else:
                 found[path] = [first.base, first.base_executable, *target]
+        is_read = reader(self._step)
         for path, some in writes.items():
-            if path not in inputs and reads(step, path):
-                gone = self._before(step, None, some)
+            if path not in inputs and any(map(_removes, some)) and is_read(path):
+                gone = self._before(None, some, counts)
                 if gone is not None and gone.base is not None:
                     found[path] = [gone.base, gone.base_executable]
         return found
 
-    def _lands(self, path: str, is_link: bool, places: dict[str, str]) -> str:
-        """Where a path leads to; `places` are the directories that were asked about before."""
-        if is_link:
-            return reached(self._root, path)
-        place, name = os.path.split(path)
-        if place not in places:
-            places[place] = reached(self._root, place) if place else ""
-        return os.path.join(places[place], name)
-
-    def _files(self, step: Step, files: Mapping[str, Json], writes: _Writes) -> dict[str, Json]:
+    def _files(
+        self, files: Mapping[str, Json], writes: _Writes, counts: Callable[[StepId], bool]
+    ) -> dict[str, Json]:
         found = dict(files)
-        if not writes:
-            return found
         for path, seen in files.items():
             now, _, _ = str(seen).partition("+")
-            first = self._before(step, now, self._at(path, writes))
+            some = writes.get(path) or writes.get(self._lands(path, is_link=True))
+            first = self._before(now, some, counts) if some else None
             if first is not None and first.base is not None:
                 found[path] = _spelled(first)
             elif first is not None:
                 found.pop(path)
-        words = (word for word in step.run or shell_words(step.shell) if "\0" not in word)
-        for path in {os.path.relpath(place_of(self._root, word), self._root) for word in words}:
-            if path in files or reads(step, path):
-                continue  # it stands there still, or among the inputs
-            gone = self._before(step, None, self._at(path, writes))
-            if gone is not None and gone.base is not None:  # named, and removed since
-                found[path] = _spelled(gone)
+        for path in self._words:
+            if path in files:
+                continue  # it stands there still
+            some = writes.get(path) or writes.get(self._lands(path, is_link=True))
+            gone = self._before(None, some, counts) if some else None
+            if gone is not None and gone.base is not None and not reads(self._step, path):
+                found[path] = _spelled(gone)  # named, and removed since
         return found
 
-    def _at(self, path: str, writes: _Writes) -> list[_Write]:
-        return writes.get(path) or writes.get(reached(self._root, path), [])
+    def _lands(self, path: str, *, is_link: bool) -> str:
+        """Where a path leads to; of a file that is none itself its directory may be a link."""
+        if path not in self._landed:
+            place, name = os.path.split(path)
+            if is_link or not place:
+                self._landed[path] = reached(self._root, path) if is_link else path
+            else:
+                self._landed[path] = f"{self._lands(place, is_link=True)}/{name}"
+        return self._landed[path]
+
+    @cached_property
+    def _words(self) -> set[str]:
+        """The paths that the words of its command lead to."""
+        words = self._step.run or shell_words(self._step.shell)
+        places = (place_of(self._root, word) for word in words if "\0" not in word)
+        return {os.path.relpath(place, self._root) for place in places}
 
 
 def _gave_way(step: Step, now: str | None, write: _Write) -> bool:
     """Whether a version lies there again that people put behind another one in a conflict of the step."""
     return isinstance(write.stands, Settled) and write.step == step.id and now in write.over
+
+
+def _removes(write: _Write) -> bool:
+    """Whether a file may be gone because of this."""
+    return write.stands.digest is None or None in write.over
 
 
 def _over(one: Change | Settled) -> tuple[Digest | None, ...]:
