@@ -242,22 +242,64 @@ def test_another_branch_does_not_make_changes_again(project: Project, where: Any
     assert (project.ran(), project.read("VERSION")) == (["above", "bump"], "8\n")
 
 
-@pytest.mark.parametrize("reads", [{}, {"inputs": "f"}], ids=["makes", "changes"])
-def test_an_earlier_result_lies_there_where_it_stands_again(project: Project, reads: Any) -> None:
-    """What another command of the step made there is not what the plan says."""
+def test_a_result_whose_changes_lie_there_no_more_is_made_again(project: Project) -> None:
+    """An earlier command comes back, and what another one made since lies there."""
     for letter in ("A", "B", "A"):
-        body = f"t=f; echo {letter} >> $t" if reads else f"t=f; echo {letter} > $t"
-        project.plan({"s": {"shell": project.sh(body), **reads, **SCRATCH}})
-        if project.has("f") and project.begun() == ["s", "s"]:
-            foretold = project.ok("plan", "--json").json
-            assert (foretold["totals"]["run"], foretold["details"]["s"]["writes"]) == (0, ["f"])
-        elif reads:
-            project.write("f", "x\n")
+        project.plan({"s": {"shell": project.sh(f"t=f; echo {letter} > $t"), **SCRATCH}})
+        assert project.ok("plan", "--json").json["totals"]["run"] == 1
         project.run()
-        made = f"x\n{letter}\n" if reads else f"{letter}\n"
-        assert project.read("f") == made
-    assert project.ran() == ["s", "s"]
-    assert project.ok("plan", "--json").json["totals"]["run"] == 0
+        assert project.read("f") == f"{letter}\n"
+    assert project.ran() == ["s", "s", "s"]
+    for _ in range(2):
+        assert project.ok("plan", "--json").json["totals"]["run"] == 0
+        assert project.run().states == {"s": "reused"}
+    assert project.read("f") == "A\n"
+
+
+def test_an_earlier_result_does_not_stand_on_what_another_command_left(project: Project) -> None:
+    """Nor is the file put back to what it was: the command of now goes on from what lies there."""
+    project.write("f", "x\n")
+    for letter in ("A", "B", "A"):
+        project.plan({"s": {"shell": f"echo {letter} >> f", "inputs": "f", **SCRATCH}})
+        project.write("f", "x\n") if letter == "B" else None
+        assert project.ok("plan", "--json").json["totals"]["run"] == 1
+        project.run()
+    assert project.read("f") == "x\nB\nA\n"
+    assert project.run().states == {"s": "reused"}
+
+
+def test_a_step_stands_over_which_a_later_one_wrote(project: Project) -> None:
+    """Also where its own earlier result was the same as what the later one left."""
+    committed(project, conf="level=0\n")
+    for first, then in ((1, 9), (2, 9), (2, 1)):
+        project.write("cfg", f"{first}\n")
+        project.write("cfg2", f"{then}\n")
+        needs = [{"step": "s1", "type": "sequence"}]
+        one = {"shell": f"echo level={first} > conf", "inputs": "cfg", **WORKTREE}
+        two = {"shell": f"echo level={then} > conf", "inputs": "cfg2", "needs": needs, **WORKTREE}
+        project.plan({"s1": one, "s2": two})
+        project.run()
+        assert project.read("conf") == f"level={then}\n"
+    for _ in range(2):
+        assert project.ok("plan", "--json").json["totals"]["run"] == 0
+        assert {*project.run().states.values()} == {"reused"}
+        assert project.read("conf") == "level=1\n"
+
+
+def test_a_step_that_goes_on_from_its_own_result_repeats_nothing_above(project: Project) -> None:
+    """An effect outside read the file before it was changed, and changed again by another command."""
+    project.write("f", "x\n")
+    pay = {"shell": project.sh("cat f"), "inputs": "f", "effects": "external"}
+    needs = [{"step": "pay", "type": "sequence"}]
+    for letter in ("A", "B", "C"):
+        fix = {"shell": project.sh(f"echo {letter} >> f"), "inputs": "f", "needs": needs, **SCRATCH}
+        project.plan({"pay": pay, "fix": fix})
+        project.run("--yes")
+        assert "pay" not in project.ran() or letter == "A"
+        for _ in range(2):
+            assert project.ok("plan", "--json").json["totals"]["run"] == 0
+            assert {*project.run("--yes").states.values()} == {"reused"}
+    assert (project.ran(), project.read("f")) == ([], "x\nA\nB\nC\n")
 
 
 def test_a_result_of_one_branch_is_none_of_the_other(project: Project) -> None:

@@ -98,12 +98,14 @@ class Disk(NamedTuple):
     """How the files on disk stand to an artifact: files a person changed, those to write and to remove.
 
     `lost` says why nobody can tell which files it meant: any that no other one meant may be a person's.
+    `displaced` are changes that do not lie there any more, of a result that is not the step's newest.
     """
 
     edited: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     lost: str = ""
+    displaced: tuple[str, ...] = ()
 
 
 class Sight(Protocol):
@@ -327,6 +329,8 @@ class _Foresight:
             )
         if step.changes_copy:
             due = self._sight.due(choice.artifact)
+            if due.displaced:
+                return self._displaced(step, probe, due.displaced, is_selected=selected)
             disk = disk._replace(written=(*disk.written, *due.written), removed=due.removed)
         if choice.action == "reuse":
             found = Outlook("reuse", choice.reason, probe, choice.artifact)
@@ -354,6 +358,15 @@ class _Foresight:
         step = self._steps[step_id]
         writes = step.changes_copy or bool(step.produces)
         return writes and self.outlooks[step_id].decision in {"run", "maybe"}
+
+    def _displaced(
+        self, step: Step, probe: Probe, paths: tuple[str, ...], *, is_selected: bool
+    ) -> Outlook:
+        """What it changed lies there no more, and it made something else since: it is made again."""
+        if not is_selected:
+            return Outlook("wait", Reason("not_selected"), probe)
+        made = Outlook("run", Reason("output_missing", paths), probe, None, "make")
+        return self._made(step, made)
 
     def _lost(self, step: Step, probe: Probe, *, is_new: bool, selected: bool) -> Outlook:
         """What should lie at the outputs cannot be put there: it is made again."""

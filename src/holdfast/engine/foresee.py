@@ -34,7 +34,7 @@ from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed, Prober, accepted_as
 from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
-from holdfast.engine.taking import lying_at, others_of, still_due
+from holdfast.engine.taking import displaced_in, lying_at, still_due
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_entries
 from holdfast.model.changeset import changes_in, settled_in
@@ -184,6 +184,7 @@ class _Sight:
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
         self._seen: tuple[Step, tuple[Entry, ...]] | None = None
+        self._as_begun: StepId | None = None  # whose probe, the last one, was taken back
         self._paths: dict[Digest, frozenset[str]] = {}  # of changes in results
 
     def heed(self, additions: Additions, unfit: Callable[[Artifact], str]) -> None:
@@ -197,7 +198,9 @@ class _Sight:
 
     def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
         """Probe a step whose data needs are all known."""
-        return self._prober.probe(step, upstream, self._options, previous=self._previous).probe
+        probed = self._prober.probe(step, upstream, self._options, previous=self._previous)
+        self._as_begun = step.id if probed.as_begun else None
+        return probed.probe
 
     def own(self, step: Step) -> Own:
         """Look only at the own parts of a step."""
@@ -261,10 +264,13 @@ class _Sight:
                 there.pop(change.path, None)
                 entry = self._put[change.path]
                 there |= {change.path: entry} if entry is not None else {}
-        rows = partial(
-            self._store.artifacts, project=self._plan.project, line=self._line, step=artifact.step
-        )
-        due = still_due(changes, decided, there, others_of(self._store, rows, artifact.digest))
+        newest = self._newest.get(artifact.step)
+        is_newest = newest is None or newest.digest == artifact.digest
+        if not is_newest and artifact.step != self._as_begun:
+            displaced = displaced_in(changes, decided, there)
+            if displaced:
+                return Disk(displaced=displaced)
+        due = still_due(changes, decided, there)
         self._put.update((change.path, change.entry) for change in due)
         written = tuple(change.path for change in due if change.digest is not None)
         return Disk((), written, tuple(change.path for change in due if change.digest is None))

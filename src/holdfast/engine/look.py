@@ -164,8 +164,11 @@ class Looker:
         """
         changes = self._bench.taker.changes(artifact.digest)
         above = self._bench.taker.outdated(step, changes)
-        if above is not None:
-            again = Choice("run", Reason("upstream_changed", (above,)))
+        as_found = not look.probed.as_begun
+        displaced = self._bench.taker.displaced(step, artifact.digest) if as_found else ()
+        if above is not None or displaced:
+            moved = Reason("upstream_changed", (above,)) if above is not None else None
+            again = Choice("run", moved or Reason("output_missing", displaced))
             left_out = Choice("skip", Reason("not_selected"))
             return look._replace(choice=again if self._state.may_run(step.id) else left_out)
         files = self._bench.taker.restored(step, artifact.digest)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple, cast
 
 from holdfast.core.changes import Before, Change, Probe, differences, guards_only
@@ -91,7 +90,9 @@ class Prober:
         self._seen: Mapping[str, Json] = {}
         self._spelled = spell(self._seen)
         self._encoder = Encoder()
-        self._unwinder = Unwinder(store, plan, self._newest_of, self._lately, survey.root)
+        self._unwinder = Unwinder(
+            store, plan, self._newest_of, self._accepted, self._lately, survey.root
+        )
         self.alone = True  # no other engine adds artifacts to this line meanwhile
         self._followed: Followed | None = None
         self._unfit: Callable[[Artifact], str] = lambda _: ""
@@ -121,8 +122,10 @@ class Prober:
         try:
             seen = self._survey.observe(step)
         except NoInputError as error:
-            if begins and (begun := self._as_earlier(step, upstream)) is not None:
-                return begun
+            if begins:
+                begun = self._as_deep(step, upstream) or self._as_earlier(step, upstream)
+                if begun is not None:
+                    return begun
             is_free = options.force or options.wants(step.id)
             if untold and not is_free and step.id in (options.select or (step.id,)):
                 raise changes_untold(step.id, untold, options.force_steps) from error
@@ -132,7 +135,7 @@ class Prober:
         ref = digest_parts(head, above)
         found = self._find(step, ref)
         if found is None and begins:
-            begun = self._as_earlier(step, upstream)
+            begun = self._as_deep(step, upstream) or self._as_earlier(step, upstream)
             if begun is not None:
                 return begun
         if found is not None and not seen.unsure:  # under one config ref the others are the same
@@ -200,9 +203,7 @@ class Prober:
 
     def _once_accepted(self, step: Step) -> Iterator[Artifact]:
         gone = self._said_by_people().received.gone
-        for row in self._store.artifacts(
-            project=self._project, line=self._line, step=step.id, status="accepted"
-        ):
+        for row in self._accepted(step.id):
             if row.source != "imported" or (gone and doubted(row) in gone):
                 yield row
 
@@ -239,9 +240,11 @@ class Prober:
         own = encode_own(step, parts)
         head, above = halves(step, own, upstream)
         ref = digest_parts(head, above)
-        found = self._find(step, ref)
+        found, newest = self._find(step, ref), self._newest_of(step.id)
+        if found is not None and newest is not None and step.changes_copy:
+            found = found if found.digest == newest.digest else None  # another one was taken back
         if found is None:
-            if (newest := self._newest_of(step.id)) is None:
+            if newest is None:
                 return None
             changes = self._changes(step, own, upstream, newest, previous, moved)
             probe = Probe(
@@ -257,6 +260,19 @@ class Prober:
             probe = probe._replace(lost=self._lost(step, probe, options))
             stays = probe.lost is not None or (guards_only(changes) and step.reuse != "strict")
             return Probed(probe, own, parts, True) if stays else None
+        return self._stands_as_begun(step, found, own, parts)
+
+    def _as_deep(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
+        """What stands if steps below went on from what they had made before themselves."""
+        seen = self._survey.observe(step, lenient=True)
+        parts = self._unwinder.taken_back(step, seen.parts, deep=True)
+        if parts is None or seen.unsure:
+            return None
+        own = encode_own(step, parts)
+        found = self._find(step, digest_parts(*halves(step, own, upstream)))
+        newest = self._newest_of(step.id)
+        if found is None or (newest is not None and found.digest != newest.digest):
+            return None
         return self._stands_as_begun(step, found, own, parts)
 
     def _as_earlier(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
@@ -287,11 +303,14 @@ class Prober:
         )
         return Probed(probe, own, parts, True)
 
+    def _accepted(self, step: StepId) -> Iterator[Artifact]:
+        return self._store.artifacts(
+            project=self._project, line=self._line, step=step, status="accepted"
+        )
+
     def _lately(self, steps: Sequence[StepId]) -> Iterator[Mapping[StepId, Upstream]]:
         """What the newest runs that made something of these steps came to."""
-        of = partial(self._store.artifacts, project=self._project, line=self._line)
-        rows = (row for step in steps for row in of(step=step, status="accepted"))
-        made = sorted((row.number, row.run) for row in rows if row.run)
+        made = sorted((r.number, r.run) for step in steps for r in self._accepted(step) if r.run)
         runs = [*dict.fromkeys(run for _, run in reversed(made))]
         for run in runs[:MOST_EARLIER]:
             if has_ended(self._store, run):

@@ -8,10 +8,9 @@ clash, with the step that wrote it or with a person, and then nothing is written
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
 from typing import NamedTuple
 
 from holdfast.core.state import COMPLETE, State
@@ -28,7 +27,7 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, ConflictFound
 from holdfast.model.glob import parents
 from holdfast.model.plan import Plan, Step, StepId
-from holdfast.ports import Candidate, File, Store
+from holdfast.ports import Candidate, File
 
 _UNREADABLE = Digest("")
 Contents = Mapping[str, Digest | None]  # by path; none where no file lies
@@ -180,9 +179,20 @@ class Taker:
         changes = self.changes(artifact)
         self._remember(step.id, artifact, changes)
         there = self._read([change.path for change in changes])
-        other = others_of(self._world.store, partial(self._rows, step.id), artifact)
-        due = still_due(changes, self.settled(artifact), there, other)
+        due = still_due(changes, self.settled(artifact), there)
         return [self._file_change(change, there.get(change.path)) for change in due]
+
+    def displaced(self, step: Step, artifact: Digest) -> tuple[str, ...]:
+        """Where the changes of a result lie no more, if the step made another one since.
+
+        Nobody can tell then whether that one lies there, or what somebody made of it.
+        """
+        newest = self._world.store.newest(self._state.project, self._state.line, step.id)
+        if newest is None or newest.digest == artifact:
+            return ()
+        changes = self.changes(artifact)
+        there = self._read([change.path for change in changes])
+        return displaced_in(changes, self.settled(artifact), there)
 
     def outdated(self, step: Step, changes: Sequence[Change]) -> StepId | None:
         """The step above that wrote anew, in this run, where these changes begin: they must be made again."""
@@ -508,35 +518,12 @@ def lying_at(outputs: Outputs, paths: Sequence[str]) -> dict[str, Entry]:
         return found
 
 
-def others_of(
-    store: Store, rows: Callable[[], Iterable[Artifact]], artifact: Digest
-) -> Callable[[str, Digest | None], bool]:
-    """Whether something at a path is what another of these artifacts of a step left there."""
-
-    @cache
-    def left() -> set[tuple[str, Digest | None]]:
-        found: set[tuple[str, Digest | None]] = set()
-        for row in rows():
-            if row.digest != artifact and row.form == "tree" and row.status == "accepted":
-                with suppress(IntegrityError):
-                    found.update(
-                        (one.path, one.digest) for one in changes_in(store.get(row.digest))
-                    )
-        return found
-
-    return lambda path, digest: (path, digest) in left()
-
-
 def still_due(
-    changes: Sequence[Change],
-    decided: Sequence[Settled],
-    there: Mapping[str, Entry],
-    is_other: Callable[[str, Digest | None], bool],
+    changes: Sequence[Change], decided: Sequence[Settled], there: Mapping[str, Entry]
 ) -> list[Change]:
     """The changes of a result that stands that are not in the project any more, or not yet.
 
-    They are due only where their base lies, another result of the step, or a version that gave way as
-    people decided.
+    They are due only where their base lies, or a version that gave way as people decided.
     """
     over = {one.path: one.over for one in decided}
     found = []
@@ -545,11 +532,23 @@ def still_due(
         if _same(lies, change.entry):
             continue
         gave_way = lies is not None and lies.digest in over.get(change.path, ())
-        if gave_way or _begins_at(change, lies) or is_other(change.path, _digest(lies)):
+        if gave_way or _begins_at(change, lies):
             found.append(change)
     gone = {one.path for one in found if one.digest is None}
     held = {outer for path in there.keys() - gone for outer in parents(path)}
     return [one for one in found if one.path not in held]  # steps below made it a directory
+
+
+def displaced_in(
+    changes: Sequence[Change], decided: Sequence[Settled], there: Mapping[str, Entry]
+) -> tuple[str, ...]:
+    """The paths where neither what a result left lies nor what it was put in the place of."""
+    due = {change.path for change in still_due(changes, decided, there)}
+    return tuple(
+        change.path
+        for change in changes
+        if change.path not in due and _digest(there.get(change.path)) != change.digest
+    )
 
 
 def _is_over(change: Change, lies: Entry | None) -> bool:

@@ -14,7 +14,9 @@ artifacts from other files.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -31,6 +33,8 @@ from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Store
 from holdfast.process.room import place_of, reached, shell_words
 
+MOST_OLDER = 20  # artifacts of a step
+
 
 class _Write(NamedTuple):
     """What stands at a path by an artifact of a step, and what it stands over."""
@@ -41,6 +45,7 @@ class _Write(NamedTuple):
 
 
 _Writes = Mapping[str, list[_Write]]  # at each path, the last step of the plan first
+_NONE: _Writes = {}
 
 
 class Unwinder:
@@ -51,12 +56,14 @@ class Unwinder:
         store: Store,
         plan: Plan,
         newest: Callable[[StepId], Artifact | None],
+        rows: Callable[[StepId], Iterable[Artifact]],
         earlier: Callable[[Sequence[StepId]], Iterable[Mapping[StepId, Upstream]]],
         root: str,
     ) -> None:
         self._store = store
         self._given = plan
         self._newest = newest
+        self._rows = rows
         self._runs = earlier
         self._root = root
         self._additions: Additions | None = None
@@ -69,6 +76,7 @@ class Unwinder:
         self._steps = [s for s, step in self._plan.steps.items() if step.changes_copy]
         self.is_idle = not self._steps  # no step changes files in copies
         self._writes: _Writes | None = None
+        self._older: _Writes | None = None
         self._earlier: list[tuple[Mapping[StepId, Upstream], _Writes]] | None = None
         self._lost: set[StepId] = set()
         self._graph: Graph | None = None
@@ -83,7 +91,7 @@ class Unwinder:
         """The newest artifacts may be others now, and come with other steps."""
         if self._additions is not None and self._additions.are_any():
             self.grow(self._given)
-        self._writes = self._earlier = None
+        self._writes = self._older = self._earlier = None
 
     def _foreseen(self, plan: Plan) -> Plan:
         """The plan with the steps that the newest artifacts bring, as far as they fit."""
@@ -109,9 +117,18 @@ class Unwinder:
         self._graph = self._graph or graph_of(self._plan)
         return copies & (self._below.get(step) or self._graph.below([step]))
 
-    def taken_back(self, step: Step, parts: Mapping[str, Json]) -> Mapping[str, Json] | None:
-        """The observed parts without the changes of this step and of those below it; None if none count."""
-        return _Read(self._root, step, parts).without(self._known(), partial(self._is_at, step.id))
+    def taken_back(
+        self, step: Step, parts: Mapping[str, Json], *, deep: bool = False
+    ) -> Mapping[str, Json] | None:
+        """The observed parts without the changes of this step and of those below it; None if none count.
+
+        With `deep`, those below may have gone on from what they had made before themselves.
+        """
+        read, counts = _Read(self._root, step, parts), partial(self._is_at, step.id)
+        writes = self._known()
+        if deep and self._older is None:
+            self._older = self._gathered(self._of_older)
+        return read.without(writes, counts, (self._older or {}) if deep else {})
 
     def taken_back_earlier(
         self, step: Step, parts: Mapping[str, Json]
@@ -160,6 +177,13 @@ class Unwinder:
             self._lost.add(step)
             return ()
 
+    def _of_older(self, step: StepId) -> Iterable[Change | Settled]:
+        """What its earlier artifacts left, the newest of them first."""
+        for artifact in [*deque(self._rows(step), MOST_OLDER)][-2::-1]:
+            if artifact.form == "tree":
+                with suppress(IntegrityError):
+                    yield from self._standing(artifact.digest)
+
     def _of_run(
         self, came_to: Mapping[StepId, Upstream], step: StepId
     ) -> Iterable[Change | Settled]:
@@ -194,13 +218,15 @@ class _Read:
         self._step = step
         self._parts = parts
         self._landed: dict[str, str] = {}
+        self._older: _Writes = _NONE
 
     def without(
-        self, writes: _Writes, counts: Callable[[StepId], bool]
+        self, writes: _Writes, counts: Callable[[StepId], bool], older: _Writes = _NONE
     ) -> Mapping[str, Json] | None:
         """The parts without those of the writes whose steps count; None if that changes nothing."""
         if not writes:
             return None
+        self._older = older
         parts, step = self._parts, self._step
         inputs, files = parts.get("inputs"), parts.get("files")
         changed = False
@@ -229,6 +255,9 @@ class _Read:
         first = next((one.stands for one in some if _gave_way(self._step, now, one)), None)
         while write := next((one for one in left if one.stands.digest in held), None):
             left.remove(write)
+            if write in some and write.step != self._step.id:  # it may have gone on from its own
+                older = self._older.get(write.stands.path, ())
+                left += [one for one in older if one.step == write.step]
             held.update(write.over)
             if counts(write.step):
                 first = write.stands
