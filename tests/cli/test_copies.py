@@ -302,6 +302,23 @@ def test_a_step_that_goes_on_from_its_own_result_repeats_nothing_above(project: 
     assert (project.ran(), project.read("f")) == ([], "x\nA\nB\nC\n")
 
 
+def test_a_step_may_make_the_same_as_it_made_before(project: Project) -> None:
+    """What it goes on from is looked for once: an older result may be equal to the newest."""
+    project.write("f", "v0\n")
+    project.write("g", "g0\n")
+    needs = [{"step": "look", "type": "sequence"}]
+    for more in ("", "; sed -i s/g0/g2/ g", ""):
+        project.write("f", "v0\n")
+        look = {"shell": "cat f g", "inputs": ["f", "g"]}
+        body = project.sh(f"sed -i s/v.*/v1/ f{more}")
+        project.plan(
+            {"look": look, "s": {"shell": body, "inputs": ["f", "g"], "needs": needs, **SCRATCH}}
+        )
+        assert project.run().code == 0
+    assert (project.read("f"), project.read("g")) == ("v1\n", "g2\n")
+    assert {*project.run().states.values()} == {"reused"}
+
+
 def test_a_result_of_one_branch_is_none_of_the_other(project: Project) -> None:
     """Here lies what the step made on one branch, beside what the other branch reads."""
     committed(project, VERSION="1\n", conf="next=0\n")

@@ -251,11 +251,12 @@ class _Read:
 
         Others may lie in between: a step that goes on from what this one left, or was put over it.
         """
-        left, held = list(some), {now}
+        left, held, known = list(some), {now}, {self._step.id}
         first = next((one.stands for one in some if _gave_way(self._step, now, one)), None)
         while write := next((one for one in left if one.stands.digest in held), None):
             left.remove(write)
-            if write in some and write.step != self._step.id:  # it may have gone on from its own
+            if write.step not in known:  # it may have gone on from its own
+                known.add(write.step)
                 older = self._older.get(write.stands.path, ())
                 left += [one for one in older if one.step == write.step]
             held.update(write.over)
