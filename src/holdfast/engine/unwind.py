@@ -251,14 +251,13 @@ class _Read:
 
         Others may lie in between: a step that goes on from what this one left, or was put over it.
         """
-        left, held, known = list(some), {now}, {self._step.id}
+        left, held = list(some), {now}
         first = next((one.stands for one in some if _gave_way(self._step, now, one)), None)
+        older = self._older.get(some[0].stands.path, ())
         while write := next((one for one in left if one.stands.digest in held), None):
             left.remove(write)
-            if write.step not in known:  # it may have gone on from its own
-                known.add(write.step)
-                older = self._older.get(write.stands.path, ())
-                left += [one for one in older if one.step == write.step]
+            left += [one for one in older if one.step != self._step.id]  # it went on from these
+            older = ()
             held.update(write.over)
             if counts(write.step):
                 first = write.stands
