@@ -302,6 +302,25 @@ def test_a_step_that_goes_on_from_its_own_result_repeats_nothing_above(project: 
     assert (project.ran(), project.read("f")) == ([], "x\nA\nB\nC\n")
 
 
+@pytest.mark.parametrize("kind", ["data", "sequence"])
+def test_the_middle_of_a_row_is_made_anew_and_nothing_else_twice(
+    project: Project, kind: str
+) -> None:
+    """The last step changes nothing then: what it changed before is what led there."""
+    project.write("f", "a0\nb0\nc0\n")
+    for middle in (1, 2):
+        steps: dict[str, Any] = {}
+        for name, number in (("a", 1), ("b", middle), ("c", 1)):
+            needs = [{"step": above, "type": kind} for above in [*steps][-1:]]
+            body = project.sh(f"sed -i s/{name}.*/{name}{number}/ f")
+            steps[name] = {"shell": body, "inputs": "f", "needs": needs, **SCRATCH}
+        project.plan(steps)
+        project.run()
+        project.ran()
+        assert {*project.run().states.values()} == {"reused"}
+        assert (project.ran(), project.read("f")) == ([], f"a1\nb{middle}\nc1\n")
+
+
 def test_a_step_may_make_the_same_as_it_made_before(project: Project) -> None:
     """What it goes on from is looked for once: an older result may be equal to the newest."""
     project.write("f", "v0\n")
