@@ -1081,3 +1081,35 @@ def test_what_a_step_in_a_copy_made_and_is_lost_is_not_to_be_amended(project: Pr
     assert ("--force-node wsp makes it again" in said, "amend" in said) == (True, False)
     assert project.run("--force-node", "wsp").code == 0
     project.ok("verify")
+
+
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+@pytest.mark.parametrize(
+    ("rules", "body"),
+    [
+        (None, "echo out/ > .gitignore"),
+        ("*.log\n", "echo out/ >> .gitignore"),
+        ("out/\n", "echo '# nothing' > .gitignore"),
+        ("out/\n", "rm -f .gitignore"),
+    ],
+)
+def test_a_step_that_changes_what_its_globs_match_stands(
+    project: Project, where: Any, rules: str | None, body: str
+) -> None:
+    """Which files it reads is told by the rules that it began with, for those above it too."""
+    committed(project, a="a\n", out__x="x\n", **({".gitignore": rules} if rules else {}))
+    top = {"shell": project.sh("echo top"), "inputs": "**"}
+    narrow = {"shell": project.sh("echo narrow"), "inputs": {"glob": "out/*", "optional": True}}
+    change = {"shell": project.sh(body), "inputs": "**", "needs": ["top", "narrow"], **where}
+    after = {"shell": project.sh("echo after"), "inputs": "**", "needs": ["change"]}
+    project.plan({"top": top, "narrow": narrow, "change": change, "after": after})
+    assert project.run().code == 0
+    project.ran()
+    assert "Nothing to do" in project.ok("plan").out
+    assert (set(project.run().states.values()), project.ran()) == ({"reused"}, [])
+    project.write("out/x", "other\n")
+    assert project.run().code == 0
+    seen = {"top", "narrow", "change"} if "out" not in (rules or "") else set()
+    assert seen <= set(project.ran())
+    project.write(".gitignore", "mine\n")
+    assert {"change", "top"} <= {name for name, row in foretold(project).items() if row[0] == "run"}

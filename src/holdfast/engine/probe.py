@@ -91,7 +91,7 @@ class Prober:
         self._spelled = spell(self._seen)
         self._encoder = Encoder()
         self._unwinder = Unwinder(
-            store, plan, self._newest_of, self._accepted, self._lately, survey.root
+            store, plan, self._newest_of, self._accepted, self._lately, survey
         )
         self.alone = True  # no other engine adds artifacts to this line meanwhile
         self._followed: Followed | None = None
@@ -233,9 +233,8 @@ class Prober:
         moved: Callable[[Step], tuple[str, ...]],
     ) -> Probed | None:
         """What stands, or would, if the changes that the plan itself made to what it reads do not count."""
-        seen = self._survey.observe(step, lenient=True)
-        parts = self._unwinder.taken_back(step, seen.parts)
-        if parts is None or seen.unsure:
+        parts = self._unwinder.taken_back(step)
+        if parts is None:
             return None
         own = encode_own(step, parts)
         head, above = halves(step, own, upstream)
@@ -264,9 +263,8 @@ class Prober:
 
     def _as_deep(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
         """What stands if steps below went on from what they had made before themselves."""
-        seen = self._survey.observe(step, lenient=True)
-        parts = self._unwinder.taken_back(step, seen.parts, deep=True)
-        if parts is None or seen.unsure:
+        parts = self._unwinder.taken_back(step, deep=True)
+        if parts is None:
             return None
         own = encode_own(step, parts)
         found = self._find(step, digest_parts(*halves(step, own, upstream)))
@@ -277,10 +275,7 @@ class Prober:
 
     def _as_earlier(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
         """What an earlier run came to, if all that its steps read is as that run left it."""
-        seen = self._survey.observe(step, lenient=True)
-        if seen.unsure:
-            return None
-        for came_to, parts in self._unwinder.taken_back_earlier(step, seen.parts):
+        for came_to, parts in self._unwinder.taken_back_earlier(step):
             own = encode_own(step, parts)
             if digest_parts(*halves(step, own, upstream)) == came_to.config_ref:
                 found = self._find(step, came_to.config_ref)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from typing import NamedTuple, cast
 
-from holdfast.engine.walk import matching
+from holdfast.engine.walk import Instead, matching
 from holdfast.errors import EditError
 from holdfast.model.artifact import Entry
 from holdfast.model.digest import Digest, Json, digest_bytes
@@ -62,6 +62,7 @@ class Survey:
         self._said: dict[str, bytes] = {}
         self._page: Page = lambda _: None
         self.laid: Mapping[str, Entry | None] = {}
+        self.instead: Instead = {}
 
     def heed(self, page: Page) -> None:
         """Count what a step is told of the work before it, where the plan wants that in its key."""
@@ -71,6 +72,12 @@ class Survey:
         """The same, but commands find these files as if they lay there already, or were gone."""
         other = copy(self)
         other.laid = laid
+        return other
+
+    def under(self, rules: Instead) -> Survey:
+        """The same, but globs match what they would under these contents of `.gitignore` files."""
+        other = copy(self)
+        other.instead = rules
         return other
 
     def grow(self, plan: Plan) -> None:
@@ -159,7 +166,7 @@ class Survey:
         """Digest, executable bit and link target of every file the step's globs match."""
         found: dict[str, Json] = {}
         for item in step.inputs:
-            paths = matching(self.root, item.glob, self._ignores)
+            paths = matching(self.root, item.glob, self._ignores, self.instead)
             if not paths and not item.optional and not lenient:
                 raise NoInputError(
                     f"no file matches the input '{item.glob}' of '{step.id}'",

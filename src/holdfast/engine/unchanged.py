@@ -42,7 +42,7 @@ from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import files_of
 from holdfast.engine.stamps import LONGEST, is_older, mark_of, stamps_of
 from holdfast.engine.survey import SETTLED_NS, env_digest
-from holdfast.engine.walk import read_by
+from holdfast.engine.walk import RULES, read_by
 from holdfast.engine.world import World
 from holdfast.errors import EditError, IntegrityError, StoreError
 from holdfast.model.changeset import changes_in
@@ -121,7 +121,10 @@ def leave_note(
         opened = _opened_at(world, state)
         if opened is None or sources is None or sources_of(world, begun) != sources:
             return
-        paths = tuple(sorted({*_looked_at(world, state.plan), *_changed(world, state)}))
+        changed = {*_changed(world, state)}
+        if any(os.path.basename(path) == RULES for path in changed):
+            return  # what globs matched before that is not looked at now
+        paths = tuple(sorted({*_looked_at(world, state.plan), *changed}))
         before = state.since * 1_000_000 - SETTLED_NS
         stamps, lost = stamps_of(world.root, paths, before), _lost(world, before)
         if stamps is None or lost is None:

@@ -24,7 +24,9 @@ from typing import NamedTuple
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.additions import Additions
-from holdfast.errors import IntegrityError
+from holdfast.engine.survey import Seen, Survey
+from holdfast.engine.walk import RULES
+from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.changeset import Change, Settled, changes_in, settled_in
 from holdfast.model.digest import Digest, Json
@@ -58,14 +60,14 @@ class Unwinder:
         newest: Callable[[StepId], Artifact | None],
         rows: Callable[[StepId], Iterable[Artifact]],
         earlier: Callable[[Sequence[StepId]], Iterable[Mapping[StepId, Upstream]]],
-        root: str,
+        survey: Survey,
     ) -> None:
         self._store = store
         self._given = plan
         self._newest = newest
         self._rows = rows
         self._runs = earlier
-        self._root = root
+        self._survey = survey
         self._additions: Additions | None = None
         self.grow(plan)
 
@@ -117,26 +119,23 @@ class Unwinder:
         self._graph = self._graph or graph_of(self._plan)
         return copies & (self._below.get(step) or self._graph.below([step]))
 
-    def taken_back(
-        self, step: Step, parts: Mapping[str, Json], *, deep: bool = False
-    ) -> Mapping[str, Json] | None:
-        """The observed parts without the changes of this step and of those below it; None if none count.
+    def taken_back(self, step: Step, *, deep: bool = False) -> Mapping[str, Json] | None:
+        """The observed parts without the changes of this step and of those below it.
 
-        With `deep`, those below may have gone on from what they had made before themselves.
+        None if none count, or if not all can be observed. With `deep`, those below may have gone on from
+        what they had made before themselves.
         """
-        read, counts = _Read(self._root, step, parts), partial(self._is_at, step.id)
+        read, counts = self._read(step), partial(self._is_at, step.id)
         writes = self._known()
         if deep and self._older is None:
             self._older = self._gathered(self._of_older)
         return read.without(writes, counts, (self._older or {}) if deep else {})
 
-    def taken_back_earlier(
-        self, step: Step, parts: Mapping[str, Json]
-    ) -> Iterator[tuple[Upstream, Mapping[str, Json]]]:
+    def taken_back_earlier(self, step: Step) -> Iterator[tuple[Upstream, Mapping[str, Json]]]:
         """The same without what steps left in each of the earlier runs, with what the step came to there."""
         if self._earlier is None:
             self._earlier = [*self._of_runs()]
-        read, counts = _Read(self._root, step, parts), partial(self._is_at, step.id)
+        read, counts = self._read(step), partial(self._is_at, step.id)
         for came_to, writes in self._earlier:
             if step.id in came_to and (found := read.without(writes, counts)) is not None:
                 yield came_to[step.id], found
@@ -147,6 +146,9 @@ class Unwinder:
         return tuple(
             other for other in self._steps if other in self._lost and self._is_at(step, other)
         )
+
+    def _read(self, step: Step) -> _Read:
+        return _Read(step, self._survey, self._store.get)
 
     def _known(self) -> _Writes:
         """By the newest artifacts."""
@@ -211,12 +213,13 @@ class Unwinder:
 
 
 class _Read:
-    """What one step reads, as it was observed, and where its paths and words lead."""
+    """What one step reads, as it is observed, and where its paths and words lead."""
 
-    def __init__(self, root: str, step: Step, parts: Mapping[str, Json]) -> None:
-        self._root = root
+    def __init__(self, step: Step, survey: Survey, get: Callable[[Digest], bytes]) -> None:
+        self._root = survey.root
         self._step = step
-        self._parts = parts
+        self._survey = survey
+        self._get = get
         self._landed: dict[str, str] = {}
         self._older: _Writes = _NONE
 
@@ -227,13 +230,18 @@ class _Read:
         if not writes:
             return None
         self._older = older
-        parts, step = self._parts, self._step
+        seen, step = self._seen, self._step
+        if rules := self._rules(writes, counts):
+            seen = self._survey.under(rules).observe(step, lenient=True)
+        if seen.unsure:
+            return None
+        parts = seen.parts
         inputs, files = parts.get("inputs"), parts.get("files")
-        changed = False
+        changed = seen is not self._seen and parts != self._seen.parts
         found = dict(parts)
         if isinstance(inputs, Mapping):
             then = self._inputs(inputs, writes, counts)
-            changed, found["inputs"] = then != inputs, then
+            changed, found["inputs"] = changed or then != inputs, then
         if step.uses == "shell" or isinstance(files, Mapping):
             named_now = files if isinstance(files, Mapping) else {}
             named = self._files(named_now, writes, counts)
@@ -243,6 +251,24 @@ class _Read:
         return {
             name: part for name, part in found.items() if part or name not in {"inputs", "files"}
         }
+
+    @cached_property
+    def _seen(self) -> Seen:
+        return self._survey.observe(self._step, lenient=True)
+
+    def _rules(self, writes: _Writes, counts: Callable[[StepId], bool]) -> dict[str, bytes | None]:
+        """The `.gitignore` files as they were, which decide what globs match, where writes changed them."""
+        found: dict[str, bytes | None] = {}
+        if not self._step.inputs:
+            return found
+        for path, some in writes.items():
+            if os.path.basename(path) != RULES:
+                continue
+            with suppress(EditError, IntegrityError):  # no file lies there; purged, or lost
+                digest, _ = self._survey.digest(path)
+                if (first := self._before(digest, some, counts)) is not None:
+                    found[path] = None if first.base is None else self._get(first.base)
+        return found
 
     def _before(
         self, now: str | None, some: Sequence[_Write], counts: Callable[[StepId], bool]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from holdfast.errors import EditError, HoldfastError, outside_fault
 from holdfast.model.glob import components, fixed_part, glob_regex, is_plain
@@ -11,22 +11,28 @@ from holdfast.ports import IgnoreRules
 from holdfast.process.inside import SpecialFileError, open_regular, place_inside
 
 NEVER = frozenset({".git", ".holdfast"})
+RULES = ".gitignore"
 Ignores = Callable[[Iterable[str]], IgnoreRules]
+Instead = Mapping[
+    str, bytes | None
+]  # what `.gitignore` files are to say, by path; None for no file
+_AS_IT_LIES: Instead = {}
 _LARGEST_RULES = 1 << 20
 
 
-def matching(root: str, glob: str, ignores: Ignores) -> list[str]:
+def matching(root: str, glob: str, ignores: Ignores, instead: Instead = _AS_IT_LIES) -> list[str]:
     """The files that a glob matches, sorted; a path without wildcards is itself, or all below it."""
     if is_plain(glob):
         path = os.path.normpath(glob)
         full = os.path.join(root, path)
         if os.path.isfile(full) or os.path.islink(full):
             return [path]
-        return sorted(walk(root, path, ignores)) if os.path.isdir(full) else []
+        is_folder = os.path.isdir(full)
+        return sorted(walk(root, path, ignores, instead=instead)) if is_folder else []
     matches = glob_regex(glob).match
     parts = components(glob)
     deep = None if "**" in parts else len(parts)
-    found = walk(root, "/".join(fixed_part(glob)), ignores, deep)
+    found = walk(root, "/".join(fixed_part(glob)), ignores, deep, instead=instead)
     return sorted(path for path in found if matches(path))
 
 
@@ -53,6 +59,8 @@ def walk(
     ignores: Ignores,
     deep: int | None = None,
     enter: Callable[[str], None] = lambda _: None,
+    *,
+    instead: Instead = _AS_IT_LIES,
 ) -> Iterator[str]:
     """Relative paths of files beneath a directory, as `.gitignore` files allow; links are not entered.
 
@@ -60,12 +68,12 @@ def walk(
     told each directory that is looked into. EditError if the directory is none of the project.
     """
     place_inside(root, base)
-    rules = _rules_above(root, base, ignores)
+    rules = _rules_above(root, base, ignores, instead)
     pending = [(base, rules)]
     while pending:
         place, rules = pending.pop()
         enter(place)
-        rules = [*rules, *_rules_in(root, place, ignores)]
+        rules = [*rules, *_rules_in(root, place, ignores, instead)]
         try:
             entries = list(os.scandir(os.path.join(root, place)))
         except (FileNotFoundError, NotADirectoryError):
@@ -100,25 +108,32 @@ def is_ignored(root: str, path: str, ignores: Ignores) -> bool:
 _Rules = list[tuple[str, IgnoreRules]]
 
 
-def _rules_above(root: str, base: str, ignores: Ignores) -> _Rules:
+def _rules_above(root: str, base: str, ignores: Ignores, instead: Instead) -> _Rules:
     rules: _Rules = []
     place = ""
     for part in base.split("/") if base else []:
-        rules += _rules_in(root, place, ignores)
+        rules += _rules_in(root, place, ignores, instead)
         place = f"{place}/{part}" if place else part
     return rules
 
 
-def _rules_in(root: str, place: str, ignores: Ignores) -> _Rules:
+def _rules_in(root: str, place: str, ignores: Ignores, instead: Instead = _AS_IT_LIES) -> _Rules:
     """What a `.gitignore` says; nothing if it is a link or a pipe, as git has it."""
+    path = os.path.join(place, RULES)
+    if path in instead:
+        given = instead[path]
+        return [] if given is None else [(place, ignores(_lines(given)))]
     try:
-        with open_regular(os.path.join(root, place, ".gitignore")) as file:
-            lines = file.read(_LARGEST_RULES).decode("utf-8", "replace").splitlines()
-            return [(place, ignores(lines))]
+        with open_regular(os.path.join(root, path)) as file:
+            return [(place, ignores(_lines(file.read(_LARGEST_RULES))))]
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, SpecialFileError):
         return []
     except OSError as error:
         raise _unreadable(place, error) from error
+
+
+def _lines(content: bytes) -> list[str]:
+    return content[:_LARGEST_RULES].decode("utf-8", "replace").splitlines()
 
 
 def _unreadable(place: str, error: OSError) -> HoldfastError:
