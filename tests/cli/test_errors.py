@@ -78,8 +78,7 @@ def test_what_to_do_about_a_store_is_said(project: Project) -> None:
 
 def test_what_cannot_be_stored_can_be_tried_again(project: Project) -> None:
     project.plan({"build": {"shell": "true"}})
-    (project.folder / "file").write_text("")
-    error = error_of(project, 74, "run", "--json", "--store", str(project.folder / "file" / "x"))
+    error = error_of(project, 74, "run", "--json", "--store", "/sys/holdfast")
     assert (error["code"], error["retryable"]) == ("store", True)
 
 
@@ -94,10 +93,32 @@ def test_a_file_is_no_store(project: Project) -> None:
     project.plan({"build": {"shell": "true"}})
     place = project.root / "plan.yaml"
     file = error_of(project, 2, "run", "--json", "--store", "plan.yaml")
-    assert file["message"] == f"'{place}' is a file, and a store is a directory"
+    assert file["message"] == f"'{place}' is no directory, and a store is one"
     named = project.call("run", env={"HOLDFAST_STORE": str(place)})
     assert (named.code, "--store or HOLDFAST_STORE" in named.err) == (2, True)
     assert place.read_bytes().startswith(b"{")
+
+
+def test_where_a_store_cannot_lie_every_command_says_so(project: Project) -> None:
+    """A run would say so too late: `plan` had shown what it would do."""
+    project.plan({"build": {"shell": "true"}})
+    project.write("note", "x")
+    said = "is no directory, and a store is one"
+    for words in (
+        ["plan"],
+        ["run"],
+        ["worker", "--queue", "q"],
+        ["status"],
+        ["verify"],
+        ["repair"],
+        ["why", "build"],
+    ):
+        for place in ("note", "note/store"):
+            assert said in error_of(project, 2, *words, "--json", "--store", place)["message"]
+    (project.root / ".holdfast").symlink_to("nowhere")
+    assert said in error_of(project, 2, "plan", "--json")["message"]
+    assert "fix  store directory" in project.call("doctor").out
+    assert project.read("note") == "x"
 
 
 def test_what_may_be_meant_by_a_file_that_is_not_there_is_said(project: Project) -> None:

@@ -84,8 +84,10 @@ def test_a_store_opened_to_read_changes_nothing(place: str) -> None:
 
 
 def test_a_directory_that_cannot_be_made_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="no store can be made at"):
+        SqliteStore.open("/sys/store", create=True)
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="is no directory, and a store is one"):
         SqliteStore.open(str(tmp_path / "file" / "store"), create=True)
 
 
@@ -188,7 +190,7 @@ def test_a_closed_store_says_so(place: str) -> None:
 
 FORKED = """
 import os, sys
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, UsageError
 from holdfast.ports import Batch
 from holdfast.store.sqlite import SqliteStore
 store = SqliteStore.open(sys.argv[1], create=True)

@@ -20,7 +20,7 @@ from holdfast.cli.again import again
 from holdfast.cli.measure import count, moment, size_words
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json
-from holdfast.errors import HoldfastError, IntegrityError, PlanError
+from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
 from holdfast.model.digest import Json
 from holdfast.ports import Store
 from holdfast.wire.shared import is_shared, name_of
@@ -204,14 +204,14 @@ def _bound(what: str, size: int | None, more: str = "") -> str:
 
 def _disk(where: Place) -> Iterator[Check]:
     from holdfast.store.gate import check_file_system, file_system
+    from holdfast.store.peek import check_place
 
-    folder = where.location
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        fix = f"move '{folder}' away, or use --store DIR"
-        yield Check("store directory", "fix", f"'{folder}' is not a directory", fix)
+    try:
+        folder = check_place(where.location)
+    except UsageError as error:
+        fix = "move it away, or use --store DIR"
+        yield Check("store directory", "fix", error.message, fix)
         return
-    while not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
     kind = file_system(folder)
     try:
         check_file_system(kind, where.location)
@@ -254,6 +254,8 @@ def _state(where: Place) -> Iterator[Check]:
         if not where.exists():
             yield Check("store", "ok", "none yet; the first run makes it")
             return
+    except UsageError:  # no directory can be there, which is a check of its own
+        return
     except IntegrityError as error:
         yield Check("store", "fix", error.message, error.hint or "holdfast verify")
         return

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.errors import IntegrityError
+from holdfast.errors import IntegrityError, UsageError
 
 _lock = threading.Lock()
 # Process-wide, as the locks are: how often each database is open here, and descriptors that stay.
@@ -70,6 +70,19 @@ def _names(*folder: str) -> list[str]:
         return os.listdir(os.path.join(*folder))
     except OSError:
         return []
+
+
+def check_place(directory: str) -> str:
+    """The directory, or the nearest one above it that is there; UsageError if something else is."""
+    place = os.path.abspath(directory)
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        raise UsageError(
+            f"'{place}' is no directory, and a store is one",
+            hint="name a directory or postgresql://…: --store or HOLDFAST_STORE",
+        )
+    return place
 
 
 def check_files(path: str) -> None:

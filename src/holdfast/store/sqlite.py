@@ -30,7 +30,7 @@ from holdfast.store.database import (
 )
 from holdfast.store.gate import check_file_system, check_sqlite, file_system
 from holdfast.store.host import only_one
-from holdfast.store.peek import check_files, was_used
+from holdfast.store.peek import check_files, check_place, was_used
 from holdfast.store.relational import RelationalStore
 
 _FILE = "state.db"
@@ -66,6 +66,7 @@ class SqliteStore(RelationalStore):
         """
         check_sqlite(apsw.sqlite_lib_version())
         directory = os.path.abspath(directory)
+        check_place(directory)
         check_file_system(kind_of_disk(directory), directory)
         try:
             database = _opened(directory, readonly=readonly, whole=whole, busy_ms=busy_ms, say=say)
@@ -129,10 +130,6 @@ def _made(directory: str, *, busy_ms: int, say: Callable[[str], None]) -> Databa
 
 def _unmade(directory: str, error: OSError) -> HoldfastError:
     """Nothing was begun yet, so that there is nothing to resume; else another place may do."""
-    if error.errno == errno.EEXIST:
-        message = f"'{directory}' is a file, and a store is a directory"
-        hint = "name a directory or postgresql://…: --store or HOLDFAST_STORE"
-        return UsageError(message, hint=hint)
     fault = outside_fault(error)
     if error.errno == errno.EFBIG:
         hint = "let files be larger (ulimit -f)"

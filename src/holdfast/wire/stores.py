@@ -53,12 +53,14 @@ def open_store(
 def has_store(location: str) -> bool:
     """Whether a store was made here. Most tell it by the first page of their file, without opening it.
 
-    IntegrityError if nothing is left of it but what tells that there was one, or if its file is none.
+    IntegrityError if nothing is left of it but what tells that there was one, or if its file is none;
+    UsageError if none can be there.
     """
     if is_shared(location):  # if there is none, whoever opens it says so
         return True
-    from holdfast.store.peek import check_files, peeking, was_used
+    from holdfast.store.peek import check_files, check_place, peeking, was_used
 
+    check_place(location)
     path, head = os.path.join(location, "state.db"), b""
     check_files(path)
     try:
@@ -67,8 +69,6 @@ def has_store(location: str) -> bool:
     except FileNotFoundError:
         if not os.path.exists(f"{path}-wal") and not was_used(location):
             return False
-    except NotADirectoryError:
-        return False
     except OSError as error:
         raise StoreError(f"'{location}' cannot be read: {error.strerror}") from error
     if any(head[_VERSION_AT:]):
