@@ -190,7 +190,7 @@ def test_a_closed_store_says_so(place: str) -> None:
 
 FORKED = """
 import os, sys
-from holdfast.errors import StoreError, UsageError
+from holdfast.errors import StoreError
 from holdfast.ports import Batch
 from holdfast.store.sqlite import SqliteStore
 store = SqliteStore.open(sys.argv[1], create=True)
