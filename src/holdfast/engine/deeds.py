@@ -48,11 +48,13 @@ class Deeds:
         key = digest_json({"run": run, "step": started.step, "attempt": started.attempt})
         if before.effect is None and not before.effect_at:
             key = next((found.key for found in left if found.key), key)
-            before = self._prober.unconfirmed(step.id, self._state.previous) or before
+            before = self._prober.earlier.unconfirmed(step.id, self._state.previous) or before
         if before.effect and (before.config_ref == started.config_ref or not _failed(before)):
             key = before.effect
         names = [one.attempt for one in left]
-        if (other := self._prober.left_elsewhere(step.id, self._state.previous)) is not None:
+        if (
+            other := self._prober.earlier.left_elsewhere(step.id, self._state.previous)
+        ) is not None:
             names.append(effect_name(other, step.id))
         return EffectStarted(step.id, started.attempt, key, tuple(names))
 
@@ -102,7 +104,7 @@ class Deeds:
                 yield _Deed(other.run, effect_name(other, step_id), left, key)
 
     def _sharing(self, step_id: StepId) -> Iterator[State]:
-        return sharing(self._store, self._state, step_id, self._prober.now, self._joined)
+        return sharing(self._store, self._state, step_id, self._prober.earlier.now, self._joined)
 
 
 def _failed(before: StepState) -> bool:

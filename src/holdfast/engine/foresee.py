@@ -25,13 +25,14 @@ from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.additions import Additions
 from holdfast.engine.briefs import Foreknown
+from holdfast.engine.earlier import accepted_as
 from holdfast.engine.foreseen import brought, opened, unfit, without_list
 from holdfast.engine.gathering import collected
 from holdfast.engine.given import readable
 from holdfast.engine.journals import runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import Probed, Prober, accepted_as
+from holdfast.engine.probe import Probed, Prober
 from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
 from holdfast.engine.taking import displaced_in, lying_at, still_due
@@ -218,8 +219,8 @@ class _Sight:
             stood=stood,
             changes=changes,
             unsure=seen.unsure,
-            previous=self._prober.before(step.id, refs, self._previous),
-            undone=self._prober.is_undone(step.id, refs.config_ref, newest),
+            previous=self._prober.earlier.before(step.id, refs, self._previous),
+            undone=self._prober.earlier.is_undone(step.id, refs.config_ref, newest),
             contested=self._prober.contested(newest),
         )
         if newest is not None and newest.own_ref == refs.own_ref:
@@ -354,7 +355,7 @@ class _Sight:
         for recorded in self._store.read(journal, max(0, last - 1)):
             if isinstance(recorded.event, RunEnded | RunRested):
                 return {}
-        past = self._prober.past(self._previous)
+        past = self._prober.earlier.past(self._previous)
         return {} if past is None else past.running
 
     def held(self, step: Step) -> bool:
@@ -368,15 +369,15 @@ class _Sight:
         if step.effects != "external" or step.id in self._options.force_steps:
             return None
         since = self._open_since(step)
-        return None if since is None else self._prober.given(step.id, since)
+        return None if since is None else self._prober.earlier.given(step.id, since)
 
     def _open_since(self, step: Step) -> Mapping[RunId, int] | None:
         """As the line's runs will tell it once the one that a dead engine left is ended."""
         run = self._previous
-        past = None if run is None else self._prober.past(run)
+        past = None if run is None else self._prober.earlier.past(run)
         if run is not None and past is not None and is_cut_off(past, step.id):
             return None if self.drives(run) else {run: past.steps[step.id].effect_at}
-        return self._prober.open_since(step.id, run)
+        return self._prober.earlier.open_since(step.id, run)
 
     def asks(self, step: Step, probe: Probe | None, known: Mapping[StepId, Upstream]) -> str:
         """What it waits for before an attempt; nothing if people said yes to this very situation."""
@@ -446,9 +447,9 @@ class _Sight:
         return replace(outlook, failed_before=True, also=since)
 
     def _failed_before(self, step: StepId) -> bool:
-        if self._previous is None or self._prober.was_completed(self._previous):
+        if self._previous is None or self._prober.earlier.was_completed(self._previous):
             return False
-        past = self._prober.past(self._previous)
+        past = self._prober.earlier.past(self._previous)
         then = None if past is None else past.steps.get(step)
         return then is not None and then.phase == "failed" and then.attempts > 0
 

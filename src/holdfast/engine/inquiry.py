@@ -12,11 +12,11 @@ from holdfast.core.changes import Change, differences
 from holdfast.core.preview import Outlook
 from holdfast.core.refs import Upstream, encode_own
 from holdfast.core.state import COMPLETE, State
+from holdfast.engine.earlier import stood_in
 from holdfast.engine.evidence import Texts
 from holdfast.engine.foresee import Foreseen
 from holdfast.engine.journals import read_state
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import stood_in
 from holdfast.engine.survey import Survey
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Form

@@ -79,7 +79,7 @@ class Looker:
         self._told: set[tuple[str, Digest]] = set()
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
         if left is not None:
-            self._prober.recall(left)
+            self._prober.earlier.recall(left)
         self.deeds = Deeds(world.store, world.owner.engine, state, self._prober)
 
     def refresh(self) -> None:
@@ -247,8 +247,8 @@ class Looker:
 
     def _undecided(self, step: StepId) -> tuple[str, ...]:
         """What is open, if an earlier run made it and people did not decide: it was done for certain."""
-        before = self._prober.open_since(step, self._state.previous) or {}
-        for past in filter(None, map(self._prober.now, before)):
+        before = self._prober.earlier.open_since(step, self._state.previous) or {}
+        for past in filter(None, map(self._prober.earlier.now, before)):
             then = past.steps.get(step)
             if then is None:
                 continue
@@ -268,14 +268,14 @@ class Looker:
             return True
         if step.idempotent or here.asked:
             return False
-        if self._prober.given(step.id, {state.run: 0}) is not None:
+        if self._prober.earlier.given(step.id, {state.run: 0}) is not None:
             return choice.action == "run"
         if state.options.wants(step.id) and not here.effect_at:
             return self.deeds.are_news(step.id)
         if here.effect_at:
             known = is_open(state, step.id) is True
         else:
-            known = self._prober.open_since(step.id, state.previous) is not None
+            known = self._prober.earlier.open_since(step.id, state.previous) is not None
         return known or self.deeds.is_open_beside(step.id)
 
     def _given(self, step: Step) -> Artifact | None:
@@ -289,8 +289,10 @@ class Looker:
         elif _is_answered(here):
             since = {state.run: here.held_at}
         elif not here.effect_at and not state.options.wants(step.id):
-            since = self._prober.open_since(step.id, state.previous)
-        found = None if since is None else self._prober.given(step.id, {state.run: 0, **since})
+            since = self._prober.earlier.open_since(step.id, state.previous)
+        found = (
+            None if since is None else self._prober.earlier.given(step.id, {state.run: 0, **since})
+        )
         refused = [fed.digest for fed in here.fed]
         return None if found is None or found.digest in refused else found
 

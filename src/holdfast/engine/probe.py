@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
 
-from holdfast.core.changes import Before, Change, Probe, differences, guards_only
-from holdfast.core.effects import changes_untold, open_since, stands_as, telling
-from holdfast.core.fold import apply
-from holdfast.core.history import results
+from holdfast.core.changes import Change, Probe, differences, guards_only
+from holdfast.core.effects import changes_untold
 from holdfast.core.refs import (
     Encoder,
     Refs,
@@ -20,28 +18,21 @@ from holdfast.core.refs import (
     refs_of,
     spell,
 )
-from holdfast.core.state import State, StepState
-from holdfast.core.views import person_row
 from holdfast.engine.additions import Additions
-from holdfast.engine.journals import Followed, has_ended, read_state
+from holdfast.engine.earlier import EarlierRuns, accepted_as
+from holdfast.engine.journals import Followed
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import whole_of
-from holdfast.engine.rebuilt import holds
-from holdfast.engine.received import Received
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.unwind import Unwinder
-from holdfast.engine.words import Contests, doubted
+from holdfast.engine.words import Contests
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_parts
-from holdfast.model.event import AttemptAccepted, Options, RunEnded
-from holdfast.model.line import ContentPurged, StepAccepted, StepAmended, StepUndone
+from holdfast.model.event import AttemptAccepted, Options
 from holdfast.model.newest import Newest
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
-
-Word = StepAmended | StepAccepted
-MOST_EARLIER = 20  # runs
 
 
 class Probed(NamedTuple):
@@ -56,20 +47,6 @@ class Probed(NamedTuple):
     as_begun: bool = False
 
 
-class _Said(NamedTuple):
-    """What people wrote to the line: refs they withdrew; after which run they put a version in place.
-
-    `given` are the versions that were not withdrawn since, each with its moment; `purged` are contents that
-    were removed, with the journals that had made something of them. `received` are brought runs.
-    """
-
-    undone: dict[StepId, set[Digest]]
-    after: dict[tuple[StepId, Digest, Digest], RunId]
-    given: dict[StepId, list[tuple[int, Word]]]
-    purged: list[tuple[frozenset[Digest], frozenset[str]]]
-    received: Received
-
-
 class Prober:
     """Looks steps up in one line of one store."""
 
@@ -78,20 +55,17 @@ class Prober:
         self._survey = survey
         self._project = project
         self._line = line
-        self._past: dict[RunId, State | None] = {}
-        self._came_to: dict[RunId, Mapping[StepId, Upstream]] = {}
-        self._ends: dict[RunId, bool] = {}
+        self.earlier = EarlierRuns(store, project, line, self._is_there)
         self._newest: Newest | None = None
         self._whole: set[Digest] | None = (
             None  # contents that were all there when they were asked for
         )
         self._read_to = -1
-        self._said: _Said | None = None
         self._seen: Mapping[str, Json] = {}
         self._spelled = spell(self._seen)
         self._encoder = Encoder()
         self._unwinder = Unwinder(
-            store, plan, self._newest_of, self._accepted, self._lately, survey
+            store, plan, self._newest_of, self.earlier.accepted, self.earlier.lately, survey
         )
         self.alone = True  # no other engine adds artifacts to this line meanwhile
         self._followed: Followed | None = None
@@ -171,9 +145,9 @@ class Prober:
             stood=stood,
             changes=changes,
             unsure=seen.unsure,
-            previous="" if previous is None else self.before(step.id, refs, previous),
+            previous="" if previous is None else self.earlier.before(step.id, refs, previous),
             gone=base is not None and not self._is_there(base),
-            undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
+            undone=found is None and self.earlier.is_undone(step.id, refs.config_ref, newest),
             contested=self._contests.of(found or same or newest),
             unfit=self._unfit(same) if same is not None else "",
             untold=untold,
@@ -192,37 +166,20 @@ class Prober:
                 return newest
         if not step.done_once:  # it is made again, for whatever changed since the newest one
             return None
-        if newest is None and not self._said_by_people().received.gone:
+        if newest is None and not self.earlier.said().received.gone:
             return None
         found, by_content = None, options.cutoff or step.reuse == "content"
-        for row in self._once_accepted(step):
+        for row in self.earlier.once_accepted(step.id):
             same = by_content and row.input_ref == refs.input_ref
             if (same or row.config_ref == refs.config_ref) and self._is_lost(row):
                 found = row
         return found
 
-    def _once_accepted(self, step: Step) -> Iterator[Artifact]:
-        gone = self._said_by_people().received.gone
-        for row in self._accepted(step.id):
-            if row.source != "imported" or (gone and doubted(row) in gone):
-                yield row
-
     def _is_lost(self, artifact: Artifact) -> bool:
         """Whether an artifact cannot stand only because its content was purged, or is not there."""
         if artifact.source == "imported":  # it says so where it comes from
             return True
-        return self._was_purged(artifact) or not self._is_there(artifact)
-
-    def _was_purged(self, artifact: Artifact) -> bool:
-        """Whether a person had its content removed; equal content that came since is another's."""
-        if artifact.reusable:
-            return False
-        own = line_journal(self._project, self._line)
-        journal = f"run:{artifact.run}" if artifact.run else own
-        return any(
-            journal in upto and holds(self._store, artifact, digests)
-            for digests, upto in self._said_by_people().purged
-        )
+        return self.earlier.was_purged(artifact) or not self._is_there(artifact)
 
     def _as_begun(
         self,
@@ -252,7 +209,7 @@ class Prober:
                 newest=newest,
                 changes=changes,
                 gone=not self._is_there(newest),
-                undone=self.is_undone(step.id, ref, newest),
+                undone=self.earlier.is_undone(step.id, ref, newest),
                 contested=self._contests.of(newest),
                 unfit=self._unfit(newest),
             )
@@ -298,19 +255,6 @@ class Prober:
         )
         return Probed(probe, own, parts, True)
 
-    def _accepted(self, step: StepId) -> Iterator[Artifact]:
-        return self._store.artifacts(
-            project=self._project, line=self._line, step=step, status="accepted"
-        )
-
-    def _lately(self, steps: Sequence[StepId]) -> Iterator[Mapping[StepId, Upstream]]:
-        """What the newest runs that made something of these steps came to."""
-        made = sorted((r.number, r.run) for step in steps for r in self._accepted(step) if r.run)
-        runs = [*dict.fromkeys(run for _, run in reversed(made))]
-        for run in runs[:MOST_EARLIER]:
-            if has_ended(self._store, run):
-                yield self._results(run)
-
     def _encode(self, step: Step, seen: Mapping[str, Json]) -> bytes:
         """The step's own parts; what steps of one function have in common is encoded once."""
         if seen is not self._seen:
@@ -332,30 +276,6 @@ class Prober:
         """What people contest of what came with an artifact."""
         return self._contests.of(artifact)
 
-    def is_undone(self, step: StepId, ref: Digest, newest: Artifact | None) -> bool:
-        """Whether a person withdrew what stood under this ref, or the only thing that ever stood."""
-        refs = self._said_by_people().undone.get(step, set())
-        return bool(refs) and (newest is None or ref in refs)
-
-    def _said_by_people(self) -> _Said:
-        if self._said is None:
-            self._said = _Said({}, {}, {}, [], Received())
-            for recorded in self._store.read(line_journal(self._project, self._line)):
-                event = recorded.event
-                self._said.received.take(recorded)
-                if isinstance(event, StepUndone):
-                    refs = self._said.undone.setdefault(event.step, set())
-                    refs.update(row.config_ref for row in event.rows)
-                    self._said.given.pop(event.step, None)
-                elif isinstance(event, StepAmended | StepAccepted):
-                    key = (event.step, event.config_ref, event.digest)
-                    self._said.after[key] = event.after_run
-                    self._said.given.setdefault(event.step, []).append((recorded.at, event))
-                elif isinstance(event, ContentPurged):
-                    upto = frozenset(told.journal for told in event.upto)
-                    self._said.purged.append((frozenset(event.digests), upto))
-        return self._said
-
     def grow(self, plan: Plan) -> None:
         """The plan has further steps."""
         self._unwinder.grow(plan)
@@ -369,7 +289,8 @@ class Prober:
         """Forget what was looked up if a person may have amended a step, or another engine made one."""
         last = self._store.last(line_journal(self._project, self._line))
         if last != self._read_to:
-            self._read_to, self._newest, self._said = last, None, None
+            self._read_to, self._newest = last, None
+            self.earlier.forget_words()
             self._contests.refresh()
             self._unwinder.forget()
         if self._followed is not None and self.takes_back:
@@ -382,7 +303,7 @@ class Prober:
     def not_alone(self, run: RunId) -> None:
         """Another engine joined the line of this run: what is stored may grow at any time."""
         if self.alone:
-            self.alone = False
+            self.alone = self.earlier.alone = False
             self._followed = Followed(self._store, self._project, self._line, run)
 
     @property
@@ -396,7 +317,8 @@ class Prober:
 
     def forget(self) -> None:
         """This run added artifacts that are looked for again."""
-        self._newest = self._said = None
+        self._newest = None
+        self.earlier.forget_words()
 
     def _newest_of(self, step: StepId) -> Artifact | None:
         """The newest accepted artifact; of all steps in one query while nobody else adds any."""
@@ -471,19 +393,12 @@ class Prober:
         """The artifact that stood in the line's previous run; the newest one if none or no other did."""
         if previous is None or newest.run == previous:
             return newest
-        key = (newest.step, newest.config_ref, newest.digest)
-        if not newest.run and self._said_by_people().after.get(key) == previous:
+        if not newest.run and self.earlier.was_given_after(previous, newest):
             return newest
-        then = self._results(previous).get(newest.step)
-        if then is None or key[1:] == then:
+        then = self.earlier.results(previous).get(newest.step)
+        if then is None or (newest.config_ref, newest.digest) == then:
             return newest
         return accepted_as(self._store, self._project, self._line, newest.step, then) or newest
-
-    def _results(self, run: RunId) -> Mapping[StepId, Upstream]:
-        """What the steps of a run came to that it completed; nothing if its journal is gone."""
-        if run not in self._came_to:
-            self._came_to[run] = results(self._store.read(f"run:{run}"))
-        return self._came_to[run]
 
     def _changes(
         self,
@@ -510,7 +425,7 @@ class Prober:
             return changes
         if refs_of(step, old, upstream).config_ref == base.config_ref:
             return changes
-        then = None if previous is None else self._results(previous).get(step.id)
+        then = None if previous is None else self.earlier.results(previous).get(step.id)
         if then is not None and then.config_ref == base.config_ref:
             names = self._moved_since(previous, upstream)
         else:
@@ -532,102 +447,5 @@ class Prober:
         """The needs that differ from what they were in a run."""
         if run is None or not self._store.last(f"run:{run}"):
             return ()
-        then = self._results(run)
+        then = self.earlier.results(run)
         return tuple(sorted(need for need, now in upstream.items() if then.get(need) != now))
-
-    def before(self, step: StepId, refs: Refs, previous: RunId | None) -> Before:
-        """How the line's previous run left this step, if it tried it under the same ref."""
-        if previous is None or self.was_completed(previous):
-            return ""
-        past = self.past(previous)
-        if past is None or step not in past.steps:
-            return ""
-        then = past.steps[step]
-        if then.phase in {"pending", "skipped"} and not then.attempts:
-            return "incomplete"
-        if then.config_ref not in {None, refs.config_ref}:
-            return ""
-        if then.phase == "failed":
-            return "failed" if then.attempts else "unmade"
-        if then.parked is not None:  # it was made, and waited for a person
-            return ""
-        interrupted = then.running or (then.last and then.last.code == "previous_interrupted")
-        return "interrupted" if interrupted else ""
-
-    # --- effects that nobody confirmed --------------------------------------------------------------
-
-    def open_since(self, step: StepId, previous: RunId | None) -> dict[RunId, int] | None:
-        """From where on a person's word is about an effect that earlier runs left open; None if none is."""
-        words = [word for _, word in self._said_by_people().given.get(step, ())]
-        since = open_since(self.now, words, step, previous)
-        if since is None and (left := self.left_elsewhere(step, previous)) is not None:
-            then = left.steps[step]
-            return {left.run: then.effect_at or then.held_at}
-        return since
-
-    def left_elsewhere(self, step: StepId, previous: RunId | None) -> State | None:
-        """The run of another store that left an effect of a step open, if nobody answered that here."""
-        received = self._said_by_people().received
-        return received.open_of(self._store, self.now, step, previous)
-
-    def given(self, step: StepId, since: Mapping[RunId, int]) -> Artifact | None:
-        """What a person put in the place of a step last, after one of these events of runs."""
-        for at, word in reversed(self._said_by_people().given.get(step, ())):
-            if word.after_run in since and word.after_seq >= since[word.after_run]:
-                row = person_row(word, self._project, self._line, at)
-                return row if self._is_there(row) else None
-        return None
-
-    def unconfirmed(self, step: StepId, previous: RunId | None) -> StepState | None:
-        """How the last run that tried a step left it, if an effect was started there and not confirmed."""
-        for past, _ in telling(self.now, step, previous):
-            then = past.steps.get(step)
-            if then is not None and then.effect is not None:
-                return then
-        left = self.left_elsewhere(step, previous)
-        return None if left is None or left.steps[step].effect is None else left.steps[step]
-
-    def was_completed(self, run: RunId) -> bool:
-        """Whether a run came to its end; nothing of it has to be read for that but its last event."""
-        if run not in self._ends:
-            journal = f"run:{run}"
-            last = self._store.read(journal, max(0, self._store.last(journal) - 1))
-            self._ends[run] = [recorded.event for recorded in last] == [RunEnded("completed")]
-        return self._ends[run]
-
-    def now(self, run: RunId) -> State | None:
-        """An earlier run as it stands now: an engine that shares the line may still drive it."""
-        found = self.past(run)
-        if found is not None and not found.ended and not self.alone:
-            for recorded in self._store.read(f"run:{run}", found.seq):
-                apply(found, recorded)
-        return found
-
-    def recall(self, left: State) -> None:
-        """An earlier run that was folded already."""
-        self._past[left.run] = left
-
-    def past(self, run: RunId) -> State | None:
-        """An earlier run, folded once; None if its journal is gone."""
-        if run not in self._past:
-            self._past[run] = read_state(self._store, run)
-        return self._past[run]
-
-
-def stood_in(store: Store, past: State, step: StepId) -> Artifact | None:
-    """The accepted artifact that a step had in a run of its line."""
-    came_to = stands_as(past, step)
-    if came_to is None:
-        return None
-    return accepted_as(store, past.project, past.line, step, came_to)
-
-
-def accepted_as(
-    store: Store, project: str, line: str, step: StepId, came_to: Upstream
-) -> Artifact | None:
-    """The newest accepted artifact of a step under this ref and with this content."""
-    found = None
-    for row in store.artifacts(project=project, line=line, step=step, status="accepted"):
-        if (row.config_ref, row.digest) == came_to:
-            found = row
-    return found
