@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.core.changes import Change, Probe
-from holdfast.core.preview import Disk, Outlook, Own, preview
+from holdfast.core.preview import Outlook, preview
 from holdfast.core.refs import Refs, Upstream
+from holdfast.core.sight import Disk, Own
 from holdfast.core.waves import graph_of
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact

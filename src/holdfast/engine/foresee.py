@@ -16,10 +16,11 @@ from holdfast.core.growth import with_steps
 from holdfast.core.history import Timing, durations, timing
 from holdfast.core.likeness import Alike, equal
 from holdfast.core.overwritten import without_overwritten
-from holdfast.core.preview import Disk, Outlook, Own, preview, preview_digest
+from holdfast.core.preview import Outlook, preview, preview_digest
 from holdfast.core.produced import lacking
 from holdfast.core.refs import Refs, Upstream, encode_own, w_ref
 from holdfast.core.said import Said
+from holdfast.core.sight import Disk, Own
 from holdfast.core.values import Content, condition_unmet
 from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
