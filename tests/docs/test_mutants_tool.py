@@ -1,12 +1,14 @@
 """The tool that tries the tests: which changes it makes, and how it counts them."""
 
 import ast
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from holdfast.core.fold import apply
 from tools.mutants import report, trial
 from tools.mutants.__main__ import place_of
 from tools.mutants.mutate import Mutant, mutants, mutated
@@ -209,3 +211,11 @@ def test_a_reason_may_be_that_of_one_among_equal_changes(kept: Path) -> None:
     report.write(twice, results)
     data = json.loads((kept / "report.json").read_text())["survivors"]
     assert [one["reason"] for one in data] == ["", "it may"]
+
+
+def test_the_functions_of_the_core_are_found_though_objects_are_frozen() -> None:
+    """Without them no change is tried: the session freezes what it has loaded."""
+    gc.freeze()
+    assert apply in trial.functions()["fold", "apply"]
+    assert trial.exchange("fold", ast.parse(trial.source_of("fold")), trial.functions()) > 0
+    assert trial.caches()

@@ -237,10 +237,16 @@ def reach(item: pytest.Item) -> Answer:
     }
 
 
+def _objects() -> list[object]:
+    """All that lives here; what was frozen is not listed."""
+    gc.unfreeze()
+    return gc.get_objects()
+
+
 def functions() -> dict[tuple[str, str], list[FunctionType]]:
     """Every function of the core that lives in this process, by module and name."""
     found: dict[tuple[str, str], list[FunctionType]] = defaultdict(list)
-    for one in gc.get_objects():
+    for one in _objects():
         if isinstance(one, FunctionType):
             place = Path(one.__code__.co_filename)
             if place.parent == CORE:
@@ -274,7 +280,7 @@ def exchange(
 
 
 def caches() -> Caches:
-    return [one for one in gc.get_objects() if isinstance(one, _lru_cache_wrapper)]
+    return [one for one in _objects() if isinstance(one, _lru_cache_wrapper)]
 
 
 def forget(known: Caches) -> None:
