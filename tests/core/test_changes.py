@@ -18,6 +18,7 @@ from holdfast.core.changes import (
 )
 from holdfast.core.reasons import CODES
 from holdfast.core.refs import Refs, Upstream, encode_own
+from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Guard, RunId, Step
@@ -240,6 +241,54 @@ def test_what_the_changed_guards_refused_is_made_anew_and_what_was_cut_off_is_gu
     assert again == Choice("reguard", cut, KEPT)
 
 
+# --- its content is lost ----------------------------------------------------------------------------------
+
+COPY = replace(S, effects="workspace", workspace="scratch")
+LOST = newest(change("inputs", "input_changed", "f"))._replace(lost=KEPT)
+
+
+def test_a_lost_change_of_a_copy_is_not_made_again_unasked() -> None:
+    with pytest.raises(IntegrityError, match="nobody can tell whether 's' stands") as raised:
+        chosen(LOST, step_=COPY)
+    assert raised.value.hint == "holdfast run --force-node s"
+    assert chosen(LOST).action == "run", "what is no change can be made again"
+    assert chosen(LOST, Options(force_steps=(S.id,)), COPY).action == "run"
+
+
+def test_who_does_not_ask_for_a_step_is_not_stopped_by_what_it_lost() -> None:
+    left = Choice("skip", Reason("not_selected"))
+    assert choose(COPY, LOST, NONE, now=0, selected=False) == left
+    untold = LOST._replace(lost=None, untold=(sid("b"),))
+    assert choose(COPY, untold, NONE, now=0, selected=False) == left
+    once = replace(S, effects="external")
+    assert choose(once, LOST, NONE, now=0, selected=False) == left
+
+
+def test_what_another_step_changed_and_lost_stops_who_reads_it() -> None:
+    untold = LOST._replace(lost=None, untold=(sid("b"),))
+    with pytest.raises(IntegrityError, match="what 'b' changed is gone") as raised:
+        chosen(untold, Options(force_steps=(sid("c"), sid("b"))))
+    assert raised.value.hint == "holdfast run --force-node c --force-node b --force-node s"
+    prompt = change("prompt", "prompt_changed", "p")
+    assert chosen(untold._replace(changes=(prompt,))).action == "run", "it would run anyway"
+    once = chosen(untold, step_=replace(S, effects="external"))
+    assert once.repeats == Reason("effect_doubted", ("what 'b' changed is gone",))
+
+
+def test_a_source_that_could_not_be_found_casts_doubt_with_all_its_parts() -> None:
+    """What was not known when it was done cannot be told from what changed since."""
+    once, kept = replace(S, effects="external"), replace(KEPT, reusable=False)
+    hole = Change("unresolved", "command_changed", ("m",), ["m"], None)
+    for part in ("files", "code", "absent"):
+        came = Change(part, "command_changed", ("m.py",), None, {"m.py": "1"})
+        doubtful = newest(hole, came)._replace(newest=kept)
+        names = ("m was not known when it was done", "m.py was not known when it was done")
+        assert chosen(doubtful, step_=once).repeats == Reason("effect_doubted", names), part
+    other = Change("inputs", "input_changed", ("f",), {"f": "1"}, {"f": "2"})
+    sure = newest(hole, other)._replace(newest=kept)
+    assert chosen(sure, step_=once).repeats is None
+
+
 # --- it was tried already ---------------------------------------------------------------------------------
 
 
@@ -273,6 +322,11 @@ def parts(of: Step, **observed: Json) -> dict[str, Json]:
         (parts(replace(S, shell="a")), "command_changed", "shell", ("shell",)),
         (parts(S, files={"a.sh": "1"}), "command_changed", "files", ("a.sh",)),
         (parts(S, code={"m.py": "1"}), "command_changed", "code", ("m.py",)),
+        (parts(S, absent={"m.py": True}), "command_changed", "absent", ("m.py",)),
+        (parts(S, unresolved=["m"]), "command_changed", "unresolved", ("unresolved",)),
+        (parts(S, context="page"), "context_changed", "context", ("context",)),
+        (parts(replace(S, tools=("read",))), "generator_changed", "may_use", ("may_use",)),
+        (parts(replace(S, handoff=True)), "contract_changed", "handoff", ("handoff",)),
         (parts(S, inputs={"x.txt": ["1", False]}), "input_changed", "inputs", ("x.txt",)),
         (parts(S, tools={"gcc": "1"}), "tools_changed", "tools", ("gcc",)),
         (parts(S, env={"LANG": "1"}), "environment_changed", "env", ("LANG",)),
@@ -308,6 +362,18 @@ def test_sampling_parameters_are_told_apart_from_the_model() -> None:
     one = parts(replace(S, model="m", parameters={"t": 1}))
     (found,) = differences(one, parts(replace(S, model="m", parameters={"t": 2})), None, {})
     assert (found.code, found.part, found.names) == ("parameters_changed", "parameters", ("t",))
+
+
+def test_causes_are_told_in_this_order() -> None:
+    """Own before upstream, and what a person writes before what is observed."""
+    assert PARTS[:3] == ("prompt", "model", "parameters")
+    assert PARTS[-2:] == ("guards", "upstream")
+    assert len({*PARTS}) == len(PARTS)
+
+
+def test_a_need_that_was_not_there_before_is_no_change_above() -> None:
+    one, other = Upstream(ref("1"), ref("2")), Upstream(ref("3"), ref("4"))
+    assert differences(parts(S), parts(S), {sid("a"): one}, {sid("b"): other}) == ()
 
 
 def test_other_needs_are_named() -> None:

@@ -5,23 +5,33 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.effects import (
+    UNRESOLVED,
+    changes_lost,
+    effect_name,
+    has_hole,
     is_cut_off,
     is_given,
     is_in_hand,
     is_open,
     made_none,
+    open_since,
     takes_again,
 )
+from holdfast.core.fold import fold
 from holdfast.core.state import State
 from holdfast.model.event import (
     AttemptFailed,
     EffectStarted,
     Event,
+    Options,
     Reason,
     Reused,
+    RunStarted,
     StepHeld,
     StepsReused,
 )
+from holdfast.model.line import StepAmended
+from holdfast.model.plan import RunId
 from tests.core.builders import (
     about,
     accepted,
@@ -29,6 +39,7 @@ from tests.core.builders import (
     follow,
     lost,
     plan,
+    recorded,
     ref,
     sid,
     started,
@@ -139,3 +150,78 @@ def test_what_a_run_made_itself_is_no_receipt_of_another() -> None:
     assert not is_given(made, S)
     begun_before = follow(after(*BEGUN, CONFIRMED, failed("s")), stood("unchanged"))
     assert not takes_again(begun_before, S)
+
+
+# --- a line of runs -----------------------------------------------------------------------------------
+
+
+class Line:
+    """Runs that followed each other, each with what it did to the one step."""
+
+    def __init__(self, *runs: tuple[Event, ...]) -> None:
+        self._runs: dict[RunId, State] = {}
+        for number, events in enumerate(runs):
+            begun = RunStarted(
+                *(RunId(f"r-{number}"), "line", "", ref("p"), ref("w"), Options(), "e"),
+                previous=RunId(f"r-{number - 1}") if number else None,
+            )
+            state = fold(plan(ONCE), recorded([begun, *events]))
+            self._runs[state.run] = state
+        self._last = RunId(f"r-{len(runs) - 1}")
+
+    def since(self, *words: StepAmended) -> dict[RunId, int] | None:
+        return open_since(self._runs.get, words, S, self._last)
+
+
+def gave(run: str, seq: int, text: str = "x") -> StepAmended:
+    """A person gave content, when the line had come to this event of this run."""
+    refs = (ref("c"), ref("i"), ref("o"))
+    return StepAmended(
+        S, *refs, ref(text), "bytes", True, "ann", None, None, RunId(run), after_seq=seq
+    )
+
+
+def test_an_effect_is_open_for_the_runs_of_its_line_that_came_after() -> None:
+    assert Line((started("s"), failed("s"))).since() is None
+    assert Line((*BEGUN, lost("s"))).since() == {"r-0": 3}
+    assert Line((*BEGUN, lost("s")), (), (stood("unchanged"),)).since() == {
+        "r-0": 3,
+        "r-1": 0,
+        "r-2": 0,
+    }
+    assert Line((*BEGUN, CONFIRMED, accepted("s")), ()).since() is None
+
+
+def test_what_a_person_gave_settles_an_effect_once_it_stands() -> None:
+    cut = (*BEGUN, lost("s"))
+    stands = Line(cut, (stood("amended"),))
+    assert stands.since() == {"r-0": 3, "r-1": 0}, "nobody said anything"
+    assert stands.since(gave("r-0", 3)) is None
+    assert stands.since(gave("r-0", 4)) is None
+    assert stands.since(gave("r-0", 2)) is not None, "given before the effect began"
+    assert stands.since(gave("r-0", 3, "other")) is not None, "not what stands"
+    assert stands.since(gave("r-7", 9)) is not None, "about a run that is no part of it"
+    assert Line(cut, ()).since(gave("r-0", 3)) is not None, "it does not stand yet"
+
+
+def test_of_what_people_gave_the_latest_that_stood_counts() -> None:
+    cut = (*BEGUN, lost("s"))
+    first = StepsReused((Reused(S, ref("c"), ref("first"), code="amended"),))
+    line = Line(cut, (first,), (stood("amended"),))
+    assert line.since(gave("r-0", 3, "first")) is not None
+    assert line.since(gave("r-1", 1)) is None
+
+
+def test_an_attempt_has_a_name_that_other_runs_know() -> None:
+    assert effect_name(after(*BEGUN), S) == "r-1.s.1"
+
+
+def test_only_what_nobody_can_find_out_is_a_hole() -> None:
+    assert has_hole(Reason("effect_doubted", ("x", f"m {UNRESOLVED}")))
+    assert not has_hole(Reason("effect_doubted", ("x",)))
+    assert not has_hole(Reason("command_changed", (f"m {UNRESOLVED}",)))
+
+
+def test_who_lost_changes_is_told_what_makes_them_again() -> None:
+    said = changes_lost("gone", sid("a"), sid("b c"), sid("a"))
+    assert said.hint == "holdfast run --force-node a --force-node 'b c'"
