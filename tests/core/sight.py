@@ -37,6 +37,8 @@ class Memory:
         self.unreadable: set[str] = set()  # nobody can look at these
         self.more: dict[str, dict[str, Any]] = {}  # step -> what else its probe says
         self.left: dict[str, tuple[str, ...]] = {}  # files that lie beside an edit no more
+        self.lost: set[str] = set()  # nobody can tell which files it meant
+        self.put: dict[str, Disk] = {}  # what is put in place of changes made in a copy
 
     def follow(self, known: Mapping[StepId, Upstream]) -> None:
         del known
@@ -76,13 +78,14 @@ class Memory:
         return Disk(
             edited=("f",) if step.id in self.edited else (),
             written=("f",) if step.id in self.missing else (),
+            lost="its list is gone" if step.id in self.lost else "",
         )
 
     def due(self, artifact: Artifact) -> Disk:
-        return Disk()
+        return self.put.get(artifact.step, Disk())
 
     def anew(self, artifact: Artifact, above: Sequence[StepId]) -> tuple[StepId, ...]:
-        return ()
+        return tuple(above)
 
     def theirs(self, step: Step) -> tuple[str, ...]:
         return ("f", "g") if step.id in self.versions else ()

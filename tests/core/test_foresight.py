@@ -6,6 +6,8 @@ import pytest
 
 from holdfast.core.changes import Change
 from holdfast.core.preview import Outlook
+from holdfast.core.sight import Disk
+from holdfast.errors import IntegrityError
 from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Input, Need, Plan, Step
 from tests.core.builders import artifact, graph, plan, sid, step
@@ -489,3 +491,76 @@ def test_what_nobody_can_read_below_an_open_step_is_stuck() -> None:
     memory = Memory("zma")
     memory.unreadable = {"m"}
     assert below(memory).reason == Reason("command_failed", ("nobody can read it",))
+
+
+# --- changes made in copies ------------------------------------------------------------------------------
+
+
+def copying(name: str, *needs: str) -> Step:
+    return replace(step(name, *needs), effects="workspace", workspace="scratch")
+
+
+def test_what_is_put_in_place_of_changes_is_told_beside_outputs() -> None:
+    both = replace(copying("z"), produces=("f",))
+    memory = Memory("z")
+    memory.missing = {"z"}
+    memory.put["z"] = Disk(written=("a",), removed=("b",))
+    (found,) = memory.outlooks(plan(both)).values()
+    assert (found.decision, found.written, found.removed) == ("reuse", ("f", "a"), ("b",))
+    (plain,) = memory.outlooks(plan(replace(step("z"), produces=("f",)))).values()
+    assert (plain.written, plain.removed) == (("f",), ())
+
+
+def test_changes_that_lie_there_no_more_are_made_again() -> None:
+    memory = Memory("z")
+    memory.put["z"] = Disk(displaced=("a",))
+    of = plan(copying("z"), step("a"))
+    found = memory.outlooks(of)[sid("z")]
+    assert (found.decision, found.reason, found.means) == (
+        "run",
+        Reason("output_missing", ("a",)),
+        "make",
+    )
+    left = memory.outlooks(of, Options(select=(sid("a"),)))[sid("z")]
+    assert (left.decision, left.reason) == ("wait", Reason("not_selected"))
+
+
+def test_changes_of_which_the_list_is_lost_stop_a_run() -> None:
+    memory = Memory("z")
+    memory.lost = {"z"}
+    with pytest.raises(IntegrityError, match="its list is gone"):
+        memory.outlooks(plan(copying("z")))
+
+
+def test_outputs_of_which_the_list_is_lost_are_made_again() -> None:
+    made = replace(step("z"), produces=("f",))
+    memory = Memory("z")
+    memory.lost = {"z"}
+    missing = Reason("output_missing", ("f",))
+    assert memory.outlooks(plan(made))[sid("z")].reason == missing
+    only = Options(select=(sid("a"),))
+    assert memory.shown(plan(made, step("a")), only)["z"] == ("wait", "not_selected")
+    once = plan(replace(made, effects="external"))
+    assert memory.shown(once)["z"] == ("wait", "receipt_gone")
+    memory.unconfirmed = {"z"}
+    assert memory.shown(once)["z"] == ("wait", "effect_unconfirmed")
+
+
+def test_who_goes_on_from_changes_that_are_made_anew_may_run() -> None:
+    of = plan(copying("z"), copying("m", "~z"), copying("a", "~m"), copying("b"))
+    memory = Memory("zmab", {"z": "prompt_changed"})
+    found = memory.outlooks(of)
+    assert found[sid("m")].reason == Reason("upstream_changed", ("z",))
+    assert found[sid("a")].reason == Reason("upstream_changed", ("m", "z"))
+    assert {one.decision for one in found.values()} == {"run", "maybe", "reuse"}
+    assert found[sid("b")].decision == "reuse"
+    still = Memory("zma").shown(plan(copying("z"), copying("m", "~z"), copying("a", "~m")))
+    assert {decision for decision, _ in still.values()} == {"reuse"}
+
+
+def test_a_step_that_writes_nothing_is_no_reason_to_make_changes_anew() -> None:
+    of = plan(step("z"), copying("m", "~z"))
+    assert Memory("zm", {"z": "prompt_changed"}).shown(of)["m"] == ("reuse", "unchanged")
+    writes = plan(replace(step("z"), produces=("f",)), copying("m", "~z"))
+    found = Memory("zm", {"z": "prompt_changed"}).shown(writes)
+    assert found["m"] == ("maybe", "upstream_changed")
