@@ -217,6 +217,23 @@ def test_a_new_guard_makes_no_change_a_second_time(project: Project, where: Any)
     assert set(project.run().states.values()) == {"reused"}
 
 
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE, {}])
+def test_a_new_guard_makes_nothing_again_where_steps_below_changed_files(
+    project: Project, where: Any
+) -> None:
+    """It begins with what lies there now, and none of that is changed meanwhile."""
+    committed(project, **{"a.txt": "x\n"})
+    needs = [{"step": "first", "type": "sequence"}]
+    first: dict[str, Any] = {"shell": project.sh("cat a.txt > /dev/null"), "inputs": "*.txt", **where}
+    then = {"shell": "echo y >> a.txt; echo new > new.txt", "inputs": "a.txt", "needs": needs}
+    for guards in ([], [{"command": ["true"]}]):
+        project.plan({"first": {**first, "guards": guards}, "then": {**then, **SCRATCH}})
+        project.run()
+    for _ in range(2):
+        assert set(project.run().states.values()) == {"reused"}
+    assert (project.ran(), project.read("a.txt")) == (["first"], "x\ny\n")
+
+
 @pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
 def test_another_branch_does_not_make_changes_again(project: Project, where: Any) -> None:
     """Each branch has its own file, and what a step made of it; the newest artifact is of one of them."""

@@ -47,13 +47,24 @@ MOST_EARLIER = 20  # runs
 class Probed(NamedTuple):
     """The answer, with the encoding of the step's own parts and what was observed for them.
 
-    `as_begun` says that what the plan itself changed is left out: true of what stands, not of an attempt.
+    If what the plan itself changed is left out, as of what stands and not of an attempt, `whole` is all that
+    was observed.
     """
 
     probe: Probe
     own: bytes
     seen: Mapping[str, Json]
-    as_begun: bool = False
+    whole: Mapping[str, Json] | None = None
+
+    @property
+    def as_begun(self) -> bool:
+        """Whether what the plan itself changed is left out."""
+        return self.whole is not None
+
+    @property
+    def lying(self) -> Mapping[str, Json]:
+        """What was observed, with all that the plan itself changed."""
+        return self.seen if self.whole is None else self.whole
 
 
 class _Said(NamedTuple):
@@ -259,8 +270,8 @@ class Prober:
             )
             probe = probe._replace(lost=self._lost(step, probe, options))
             stays = probe.lost is not None or (guards_only(changes) and step.reuse != "strict")
-            return Probed(probe, own, parts, True) if stays else None
-        return self._stands_as_begun(step, found, own, parts)
+            return Probed(probe, own, parts, seen.parts) if stays else None
+        return self._stands_as_begun(step, found, own, parts, seen.parts)
 
     def _as_deep(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
         """What stands if steps below went on from what they had made before themselves."""
@@ -273,7 +284,7 @@ class Prober:
         newest = self._newest_of(step.id)
         if found is None or (newest is not None and found.digest != newest.digest):
             return None
-        return self._stands_as_begun(step, found, own, parts)
+        return self._stands_as_begun(step, found, own, parts, seen.parts)
 
     def _as_earlier(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
         """What an earlier run came to, if all that its steps read is as that run left it."""
@@ -285,11 +296,16 @@ class Prober:
             if digest_parts(*halves(step, own, upstream)) == came_to.config_ref:
                 found = self._find(step, came_to.config_ref)
                 if found is not None and found.digest == came_to.digest:
-                    return self._stands_as_begun(step, found, own, parts)
+                    return self._stands_as_begun(step, found, own, parts, seen.parts)
         return None
 
     def _stands_as_begun(
-        self, step: Step, found: Artifact, own: bytes, parts: Mapping[str, Json]
+        self,
+        step: Step,
+        found: Artifact,
+        own: bytes,
+        parts: Mapping[str, Json],
+        whole: Mapping[str, Json],
     ) -> Probed:
         refs = Refs(found.config_ref, found.input_ref, found.own_ref)
         probe = Probe(
@@ -301,7 +317,7 @@ class Prober:
             contested=self._contests.of(found),
             unfit=self._unfit(found),
         )
-        return Probed(probe, own, parts, True)
+        return Probed(probe, own, parts, whole)
 
     def _accepted(self, step: StepId) -> Iterator[Artifact]:
         return self._store.artifacts(
