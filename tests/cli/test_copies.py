@@ -224,7 +224,11 @@ def test_a_new_guard_makes_nothing_again_where_steps_below_changed_files(
     """It begins with what lies there now, and none of that is changed meanwhile."""
     committed(project, **{"a.txt": "x\n"})
     needs = [{"step": "first", "type": "sequence"}]
-    first: dict[str, Any] = {"shell": project.sh("cat a.txt > /dev/null"), "inputs": "*.txt", **where}
+    first: dict[str, Any] = {
+        "shell": project.sh("cat a.txt > /dev/null"),
+        "inputs": "*.txt",
+        **where,
+    }
     then = {"shell": "echo y >> a.txt; echo new > new.txt", "inputs": "a.txt", "needs": needs}
     for guards in ([], [{"command": ["true"]}]):
         project.plan({"first": {**first, "guards": guards}, "then": {**then, **SCRATCH}})
@@ -336,6 +340,40 @@ def test_the_middle_of_a_row_is_made_anew_and_nothing_else_twice(
         project.ran()
         assert {*project.run().states.values()} == {"reused"}
         assert (project.ran(), project.read("f")) == ([], f"a1\nb{middle}\nc1\n")
+
+
+def test_what_steps_below_had_changed_before_is_not_taken_back(project: Project) -> None:
+    """Another command of the first step reads what the second one wrote in an earlier run."""
+    project.write("a", "a\n")
+    project.write("b", "b\n")
+    needs = [{"step": "first", "type": "sequence"}]
+    then = {"shell": project.sh("echo more >> b"), "inputs": "b", "needs": needs, **SCRATCH}
+    for number in (1, 2):
+        body = project.sh(f"echo {number} >> a")
+        project.plan({"first": {"shell": body, "inputs": ["a", "b"], **SCRATCH}, "then": then})
+        project.run()
+    for _ in range(2):
+        assert project.ok("plan", "--json").json["totals"]["run"] == 0
+        assert set(project.run().states.values()) == {"reused"}
+    assert (project.ran(), project.read("a")) == (["first", "first", "then"], "a\n1\n2\n")
+
+
+def test_a_step_that_finds_its_change_made_repeats_nothing_above(project: Project) -> None:
+    """Made again, it goes on from two earlier results of its own, and its newest one holds no change."""
+    project.write("f", "x\n")
+    pay = {"shell": project.sh("cat f"), "inputs": "f", "effects": "external"}
+    needs = [{"step": "pay", "type": "sequence"}]
+    for letter in ("A", "B"):
+        body = project.sh(f"echo {letter} > f")
+        project.plan({"pay": pay, "set": {"shell": body, "inputs": "f", "needs": needs, **SCRATCH}})
+        project.run("--yes")
+    project.run("--yes", "--force-node", "set")
+    for _ in range(2):
+        assert project.ok("plan", "--json").json["totals"]["run"] == 0
+        assert set(project.run("--yes").states.values()) == {"reused"}
+    assert (project.ran(), project.read("f")) == (["pay", "set", "set", "set"], "B\n")
+    project.write("f", "mine\n")
+    assert project.run("--yes").states == {"pay": "done", "set": "done"}
 
 
 def test_a_step_may_make_the_same_as_it_made_before(project: Project) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, cast
 
 from holdfast.core.changes import Before, Change, Probe, differences, guards_only
@@ -29,7 +30,7 @@ from holdfast.engine.needed import whole_of
 from holdfast.engine.rebuilt import holds
 from holdfast.engine.received import Received
 from holdfast.engine.survey import NoInputError, Survey
-from holdfast.engine.unwind import Unwinder
+from holdfast.engine.unwind import Parts, Unwinder
 from holdfast.engine.words import Contests, doubted
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
@@ -102,7 +103,14 @@ class Prober:
         self._spelled = spell(self._seen)
         self._encoder = Encoder()
         self._unwinder = Unwinder(
-            store, plan, self._newest_of, self._accepted, self._lately, survey.root
+            store,
+            plan,
+            self._newest_of,
+            self._accepted,
+            self._lately,
+            partial(accepted_as, store, project, line),
+            self._saw,
+            survey.root,
         )
         self.alone = True  # no other engine adds artifacts to this line meanwhile
         self._followed: Followed | None = None
@@ -134,7 +142,7 @@ class Prober:
             seen = self._survey.observe(step)
         except NoInputError as error:
             if begins:
-                begun = self._as_deep(step, upstream) or self._as_earlier(step, upstream)
+                begun = self._as_left(step, upstream, options, previous, moved)
                 if begun is not None:
                     return begun
             is_free = options.force or options.wants(step.id)
@@ -146,7 +154,7 @@ class Prober:
         ref = digest_parts(head, above)
         found = self._find(step, ref)
         if found is None and begins:
-            begun = self._as_deep(step, upstream) or self._as_earlier(step, upstream)
+            begun = self._as_left(step, upstream, options, previous, moved)
             if begun is not None:
                 return begun
         if found is not None and not seen.unsure:  # under one config ref the others are the same
@@ -242,17 +250,18 @@ class Prober:
         options: Options,
         previous: RunId | None,
         moved: Callable[[Step], tuple[str, ...]],
+        then: Parts | None = None,
     ) -> Probed | None:
         """What stands, or would, if the changes that the plan itself made to what it reads do not count."""
         seen = self._survey.observe(step, lenient=True)
-        parts = self._unwinder.taken_back(step, seen.parts)
+        parts = self._unwinder.taken_back(step, seen.parts, then=then)
         if parts is None or seen.unsure:
             return None
         own = encode_own(step, parts)
         head, above = halves(step, own, upstream)
         ref = digest_parts(head, above)
         found, newest = self._find(step, ref), self._newest_of(step.id)
-        if found is not None and newest is not None and step.changes_copy:
+        if found is not None and newest is not None and (step.changes_copy or then is not None):
             found = found if found.digest == newest.digest else None  # another one was taken back
         if found is None:
             if newest is None:
@@ -273,31 +282,43 @@ class Prober:
             return Probed(probe, own, parts, seen.parts) if stays else None
         return self._stands_as_begun(step, found, own, parts, seen.parts)
 
-    def _as_deep(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
-        """What stands if steps below went on from what they had made before themselves."""
-        seen = self._survey.observe(step, lenient=True)
-        parts = self._unwinder.taken_back(step, seen.parts, deep=True)
-        if parts is None or seen.unsure:
-            return None
-        own = encode_own(step, parts)
-        found = self._find(step, digest_parts(*halves(step, own, upstream)))
+    def _as_left(
+        self,
+        step: Step,
+        upstream: Mapping[StepId, Upstream],
+        options: Options,
+        previous: RunId | None,
+        moved: Callable[[Step], tuple[str, ...]],
+    ) -> Probed | None:
+        """The same by what its newest result saw, or else by what an earlier run left."""
         newest = self._newest_of(step.id)
-        if found is None or (newest is not None and found.digest != newest.digest):
-            return None
-        return self._stands_as_begun(step, found, own, parts, seen.parts)
+        then = None if newest is None else self._saw(newest)
+        begun = None
+        if then is not None:
+            begun = self._as_begun(step, upstream, options, previous, moved, then)
+        return begun or self._as_earlier(step, upstream)
 
     def _as_earlier(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
         """What an earlier run came to, if all that its steps read is as that run left it."""
         seen = self._survey.observe(step, lenient=True)
         if seen.unsure:
             return None
-        for came_to, parts in self._unwinder.taken_back_earlier(step, seen.parts):
+
+        for one, parts in self._unwinder.taken_back_earlier(step, seen.parts):
             own = encode_own(step, parts)
-            if digest_parts(*halves(step, own, upstream)) == came_to.config_ref:
-                found = self._find(step, came_to.config_ref)
-                if found is not None and found.digest == came_to.digest:
+            if digest_parts(*halves(step, own, upstream)) == one.config_ref:
+                found = self._find(step, one.config_ref)
+                if found is not None and found.digest == one.digest:
                     return self._stands_as_begun(step, found, own, parts, seen.parts)
         return None
+
+    def _saw(self, artifact: Artifact) -> Parts:
+        """The parts of its key that were observed when it was made."""
+        try:
+            own = json.loads(self._store.get(artifact.own_ref))
+        except IntegrityError:
+            return {}
+        return cast("Parts", own.get("ext") or {})
 
     def _stands_as_begun(
         self,
