@@ -239,6 +239,19 @@ def test_a_new_guard_makes_nothing_again_where_steps_below_changed_files(
 
 
 @pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+def test_a_new_guard_looks_at_a_step_that_removed_what_it_reads(
+    project: Project, where: Any
+) -> None:
+    committed(project, a="a\n", b="b\n")
+    for guards in ([], [{"command": ["test", "!", "-e", "a"]}]):
+        project.plan({"s": {"shell": project.sh("rm a"), "inputs": "a", "guards": guards, **where}})
+        project.run()
+    assert project.status().codes == {"s": "reguarded"}
+    assert set(project.run().states.values()) == {"reused"}
+    assert (project.ran(), project.has("a")) == (["s"], False)
+
+
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
 def test_another_branch_does_not_make_changes_again(project: Project, where: Any) -> None:
     """Each branch has its own file, and what a step made of it; the newest artifact is of one of them."""
     committed(project, VERSION="1\n", gone="one\n")
@@ -374,6 +387,29 @@ def test_a_step_that_finds_its_change_made_repeats_nothing_above(project: Projec
     assert (project.ran(), project.read("f")) == (["pay", "set", "set", "set"], "B\n")
     project.write("f", "mine\n")
     assert project.run("--yes").states == {"pay": "done", "set": "done"}
+
+
+@pytest.mark.req("R107")
+@pytest.mark.parametrize("body", ["echo more >> a", "rm a"])
+def test_a_plan_does_not_promise_to_change_files_again_below_what_runs(
+    project: Project, body: str
+) -> None:
+    project.write("a", "a\n")
+    first = {"shell": project.sh("echo said")}
+    then = {"shell": project.sh(body), "inputs": "a", "needs": ["first"], **SCRATCH}
+    project.plan({"first": first, "then": then})
+    project.run()
+    for guards in ([], [{"command": ["true"]}]):
+        project.plan({"first": first, "then": {**then, "guards": guards}})
+        told = project.ok("plan", "--force-node", "first", "--json").json["steps"]
+        assert {name: one["decision"] for name, one in told.items()} == {
+            "first": "run",
+            "then": "maybe",
+        }
+        assert project.run("--force-node", "first").states == {"first": "done", "then": "reused"}
+    project.plan({"first": {"shell": project.sh("echo other")}, "then": then})
+    told = project.ok("plan", "--json").json["steps"]
+    assert told["then"]["decision"] == "run"
 
 
 def test_a_step_may_make_the_same_as_it_made_before(project: Project) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -34,7 +34,7 @@ from holdfast.engine.unwind import Parts, Unwinder
 from holdfast.engine.words import Contests, doubted
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Digest, Json, digest_parts
+from holdfast.model.digest import Digest, Json, digest_bytes, digest_parts
 from holdfast.model.event import AttemptAccepted, Options, RunEnded
 from holdfast.model.line import ContentPurged, StepAccepted, StepAmended, StepUndone
 from holdfast.model.newest import Newest
@@ -559,12 +559,34 @@ class Prober:
             names = moved(step) or self._moved_since(base.run, upstream)
         return (*changes, Change("upstream", "upstream_changed", names, None, None))
 
-    def own_changes(self, step: Step, base: Artifact) -> tuple[Change, ...]:
+    def begun_with(
+        self, step: Step, newest: Artifact | None, made: Iterable[Artifact]
+    ) -> Parts | None:
+        """What an accepted result of a step began with, if only the plan itself changed that since."""
+        if newest is None or self._unwinder.is_idle:
+            return None
+        seen = self._survey.observe(step, lenient=True)
+        if seen.unsure:
+            return None
+        ways = (
+            self._unwinder.taken_back(step, seen.parts, then=then)
+            for then in (None, self._saw(newest))
+        )
+        earlier = (parts for _, parts in self._unwinder.taken_back_earlier(step, seen.parts))
+        refs: set[Digest] = set()
+        for parts in (*filter(None, ways), *earlier):
+            refs = refs or {row.own_ref for row in made}
+            is_made = digest_bytes(encode_own(step, parts)) in refs
+            if is_made or guards_only(self.own_changes(step, newest, parts)):
+                return parts
+        return None
+
+    def own_changes(self, step: Step, base: Artifact, parts: Parts) -> tuple[Change, ...]:
         """How a step's own parts differ from those of an artifact, whatever its needs will bring."""
         try:
-            own = encode_own(step, self._survey.observe(step).parts)
+            own = encode_own(step, parts)
             before = cast("Mapping[str, Json]", json.loads(self._store.get(base.own_ref)))
-        except (NoInputError, IntegrityError):
+        except IntegrityError:
             return ()
         return differences(before, cast("Mapping[str, Json]", json.loads(own)), None, {})
 
