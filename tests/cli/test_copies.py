@@ -390,6 +390,29 @@ def test_a_step_that_finds_its_change_made_repeats_nothing_above(project: Projec
 
 
 @pytest.mark.req("R107")
+@pytest.mark.parametrize("command", [{"shell": "cat a"}, {"run": ["cat", "a"]}])
+def test_a_plan_does_not_promise_to_reuse_what_names_a_file_that_a_step_above_changes(
+    project: Project, command: dict[str, Any]
+) -> None:
+    project.write("a", "a\n")
+    needs = [{"step": "change", "type": "sequence"}]
+
+    def foretold_for(word: str) -> str:
+        change = {"shell": f"t=a; echo {word} > $t", "inputs": "a", **SCRATCH}
+        project.plan({"change": change, "look": {**command, "needs": needs}})
+        return foretold(project)["look"][0]
+
+    assert foretold_for("1") == "run"
+    project.run()
+    assert foretold_for("2") == "maybe"
+    assert project.run().states == {"change": "done", "look": "done"}
+    project.ok("undo", "change")
+    assert foretold_for("2") == "maybe"
+    assert project.run().states == {"change": "done", "look": "reused"}
+    assert foretold_for("2") == "reuse"
+
+
+@pytest.mark.req("R107")
 @pytest.mark.parametrize("body", ["echo more >> a", "rm a"])
 def test_a_plan_does_not_promise_to_change_files_again_below_what_runs(
     project: Project, body: str

@@ -238,6 +238,11 @@ class _Sight:
             if row.status in {"accepted", "withdrawn"}:
                 yield row
 
+    def in_command(self, step: Step) -> Sequence[str]:
+        """The files that the command of a step names and that decide it."""
+        files = self._survey.observe(step, lenient=True).parts.get("files")
+        return list(files) if isinstance(files, Mapping) else ()
+
     def disk(self, step: Step, artifact: Artifact | None) -> Disk:
         """Compare the step's files with an artifact; without one, whatever a person wrote is an edit."""
         if self._is_cut_off(step.id):  # a run first puts back what its dead attempt left there
