@@ -217,6 +217,40 @@ def test_a_new_guard_makes_no_change_a_second_time(project: Project, where: Any)
     assert set(project.run().states.values()) == {"reused"}
 
 
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE, {}])
+def test_a_new_guard_makes_nothing_again_where_steps_below_changed_files(
+    project: Project, where: Any
+) -> None:
+    """It begins with what lies there now, and none of that is changed meanwhile."""
+    committed(project, **{"a.txt": "x\n"})
+    needs = [{"step": "first", "type": "sequence"}]
+    first: dict[str, Any] = {
+        "shell": project.sh("cat a.txt > /dev/null"),
+        "inputs": "*.txt",
+        **where,
+    }
+    then = {"shell": "echo y >> a.txt; echo new > new.txt", "inputs": "a.txt", "needs": needs}
+    for guards in ([], [{"command": ["true"]}]):
+        project.plan({"first": {**first, "guards": guards}, "then": {**then, **SCRATCH}})
+        project.run()
+    for _ in range(2):
+        assert set(project.run().states.values()) == {"reused"}
+    assert (project.ran(), project.read("a.txt")) == (["first"], "x\ny\n")
+
+
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+def test_a_new_guard_looks_at_a_step_that_removed_what_it_reads(
+    project: Project, where: Any
+) -> None:
+    committed(project, a="a\n", b="b\n")
+    for guards in ([], [{"command": ["test", "!", "-e", "a"]}]):
+        project.plan({"s": {"shell": project.sh("rm a"), "inputs": "a", "guards": guards, **where}})
+        project.run()
+    assert project.status().codes == {"s": "reguarded"}
+    assert set(project.run().states.values()) == {"reused"}
+    assert (project.ran(), project.has("a")) == (["s"], False)
+
+
 @pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
 def test_another_branch_does_not_make_changes_again(project: Project, where: Any) -> None:
     """Each branch has its own file, and what a step made of it; the newest artifact is of one of them."""
@@ -319,6 +353,86 @@ def test_the_middle_of_a_row_is_made_anew_and_nothing_else_twice(
         project.ran()
         assert {*project.run().states.values()} == {"reused"}
         assert (project.ran(), project.read("f")) == ([], f"a1\nb{middle}\nc1\n")
+
+
+def test_what_steps_below_had_changed_before_is_not_taken_back(project: Project) -> None:
+    """Another command of the first step reads what the second one wrote in an earlier run."""
+    project.write("a", "a\n")
+    project.write("b", "b\n")
+    needs = [{"step": "first", "type": "sequence"}]
+    then = {"shell": project.sh("echo more >> b"), "inputs": "b", "needs": needs, **SCRATCH}
+    for number in (1, 2):
+        body = project.sh(f"echo {number} >> a")
+        project.plan({"first": {"shell": body, "inputs": ["a", "b"], **SCRATCH}, "then": then})
+        project.run()
+    for _ in range(2):
+        assert project.ok("plan", "--json").json["totals"]["run"] == 0
+        assert set(project.run().states.values()) == {"reused"}
+    assert (project.ran(), project.read("a")) == (["first", "first", "then"], "a\n1\n2\n")
+
+
+def test_a_step_that_finds_its_change_made_repeats_nothing_above(project: Project) -> None:
+    """Made again, it goes on from two earlier results of its own, and its newest one holds no change."""
+    project.write("f", "x\n")
+    pay = {"shell": project.sh("cat f"), "inputs": "f", "effects": "external"}
+    needs = [{"step": "pay", "type": "sequence"}]
+    for letter in ("A", "B"):
+        body = project.sh(f"echo {letter} > f")
+        project.plan({"pay": pay, "set": {"shell": body, "inputs": "f", "needs": needs, **SCRATCH}})
+        project.run("--yes")
+    project.run("--yes", "--force-node", "set")
+    for _ in range(2):
+        assert project.ok("plan", "--json").json["totals"]["run"] == 0
+        assert set(project.run("--yes").states.values()) == {"reused"}
+    assert (project.ran(), project.read("f")) == (["pay", "set", "set", "set"], "B\n")
+    project.write("f", "mine\n")
+    assert project.run("--yes").states == {"pay": "done", "set": "done"}
+
+
+@pytest.mark.req("R107")
+@pytest.mark.parametrize("command", [{"shell": "cat a"}, {"run": ["cat", "a"]}])
+def test_a_plan_does_not_promise_to_reuse_what_names_a_file_that_a_step_above_changes(
+    project: Project, command: dict[str, Any]
+) -> None:
+    project.write("a", "a\n")
+    needs = [{"step": "change", "type": "sequence"}]
+
+    def foretold_for(word: str) -> str:
+        change = {"shell": f"t=a; echo {word} > $t", "inputs": "a", **SCRATCH}
+        project.plan({"change": change, "look": {**command, "needs": needs}})
+        return foretold(project)["look"][0]
+
+    assert foretold_for("1") == "run"
+    project.run()
+    assert foretold_for("2") == "maybe"
+    assert project.run().states == {"change": "done", "look": "done"}
+    project.ok("undo", "change")
+    assert foretold_for("2") == "maybe"
+    assert project.run().states == {"change": "done", "look": "reused"}
+    assert foretold_for("2") == "reuse"
+
+
+@pytest.mark.req("R107")
+@pytest.mark.parametrize("body", ["echo more >> a", "rm a"])
+def test_a_plan_does_not_promise_to_change_files_again_below_what_runs(
+    project: Project, body: str
+) -> None:
+    project.write("a", "a\n")
+    first = {"shell": project.sh("echo said")}
+    then = {"shell": project.sh(body), "inputs": "a", "needs": ["first"], **SCRATCH}
+    project.plan({"first": first, "then": then})
+    project.run()
+    for guards in ([], [{"command": ["true"]}]):
+        project.plan({"first": first, "then": {**then, "guards": guards}})
+        told = project.ok("plan", "--force-node", "first", "--json").json["steps"]
+        assert {name: one["decision"] for name, one in told.items()} == {
+            "first": "run",
+            "then": "maybe",
+        }
+        assert project.run("--force-node", "first").states == {"first": "done", "then": "reused"}
+    project.plan({"first": {"shell": project.sh("echo other")}, "then": then})
+    told = project.ok("plan", "--json").json["steps"]
+    assert told["then"]["decision"] == "run"
 
 
 def test_a_step_may_make_the_same_as_it_made_before(project: Project) -> None:

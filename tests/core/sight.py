@@ -87,6 +87,9 @@ class Memory:
     def anew(self, artifact: Artifact, above: Sequence[StepId]) -> tuple[StepId, ...]:
         return tuple(above)
 
+    def in_command(self, step: Step) -> Sequence[str]:
+        return ()
+
     def theirs(self, step: Step) -> tuple[str, ...]:
         return ("f", "g") if step.id in self.versions else ()
 

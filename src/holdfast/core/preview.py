@@ -11,7 +11,7 @@ a step that reads files which a step above it may write: its own parts are not k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Literal
 
@@ -214,10 +214,18 @@ class _Foresight:
         return Outlook("maybe", reason, probe, None, "make")
 
     def _writer_above(self, step: Step) -> StepId | None:
-        """A step above that may write the files this one declares as its inputs."""
-        if not step.inputs:
-            return None
-        return next((self._writes[n.step] for n in step.needs if n.step in self._writes), None)
+        """A step above that may write the files that this one declares, or that its command names."""
+        if step.inputs:
+            return next((self._writes[n.step] for n in step.needs if n.step in self._writes), None)
+        again = self._again_above(step) if step.uses == "shell" else []
+        named = self._sight.in_command(step) if again else ()
+        return next((one for one in again if named and self._may_write(one, named)), None)
+
+    def _may_write(self, step_id: StepId, paths: Sequence[str]) -> bool:
+        step = self._steps[step_id]
+        return step.effects == "workspace" or any(
+            f"{path}/".startswith(f"{place}/") for path in paths for place in step.produces
+        )
 
     # --- everything above is known --------------------------------------------------------------------
 
@@ -276,19 +284,26 @@ class _Foresight:
 
     def _anew(self, step: Step, artifact: Artifact) -> tuple[StepId, ...]:
         """The steps above that may write anew where the changes of this one begin: it is made again then."""
+        again = [one for one in self._again_above(step) if self._makes_files(one)]
+        return self._sight.anew(artifact, again) if again else ()
+
+    def _again_above(self, step: Step) -> list[StepId]:
+        """The steps above that may write files, and run or may run."""
         pending, reached = [step], {step.id}
         while pending:
             above = {need.step for need in pending.pop().needs if need.step in self._writes}
             pending += [self._steps[need] for need in above - reached]
             reached |= above
-        again = [one for one in reached - {step.id} if self._is_again(one)]
-        return self._sight.anew(artifact, sorted(again)) if again else ()
+        runs = {"run", "maybe"}
+        return sorted(
+            one
+            for one in reached - {step.id}
+            if self._writes[one] == one and self.outlooks[one].decision in runs
+        )
 
-    def _is_again(self, step_id: StepId) -> bool:
-        """Whether a step may write other files, or other changes, than those that stand."""
+    def _makes_files(self, step_id: StepId) -> bool:
         step = self._steps[step_id]
-        writes = step.changes_copy or bool(step.produces)
-        return writes and self.outlooks[step_id].decision in {"run", "maybe"}
+        return step.changes_copy or bool(step.produces)
 
     def _displaced(
         self, step: Step, probe: Probe, paths: tuple[str, ...], *, is_selected: bool

@@ -54,6 +54,9 @@ class Sight(Protocol):
     def anew(self, artifact: Artifact, above: Sequence[StepId]) -> tuple[StepId, ...]:
         """Which of these steps, if they are made again, may write where changes made in a copy begin."""
 
+    def in_command(self, step: Step) -> Sequence[str]:
+        """The files that the command of a step names."""
+
     def theirs(self, step: Step) -> tuple[str, ...]:
         """The files at its outputs that are stored as a person's version."""
 

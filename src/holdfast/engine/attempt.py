@@ -138,7 +138,7 @@ class Bench:
 
     def _laid(self, started: AttemptStarted, step: Step, room: str) -> str:
         """Fill the directory that an attempt has for itself; gives the place of the project in it."""
-        seen = self._survey.observe(step).parts
+        seen = self._survey.observe(step, lenient=started.reguard is not None).parts
         kept = self.candidate(started) if started.reguard is not None else None
         worktree = self._copies.get(step.id)
         if worktree is not None:

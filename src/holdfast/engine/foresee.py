@@ -206,12 +206,15 @@ class _Sight:
 
     def own(self, step: Step) -> Own:
         """Look only at the own parts of a step."""
-        seen = self._survey.observe(step)
-        own = encode_own(step, seen.parts)
-        refs = Refs(Digest(""), Digest(""), digest_bytes(own))
         newest = self._newest.get(step.id)
+        made = self._once_accepted(step.id, None if step.share else self._line)
+        begun = self._prober.begun_with(step, newest, made)
+        seen = self._survey.observe(step, lenient=begun is not None)
+        parts = seen.parts if begun is None else begun
+        own = encode_own(step, parts)
+        refs = Refs(Digest(""), Digest(""), digest_bytes(own))
         stood, changes = self._prober.compared(
-            step, newest, self._previous, lambda base: self._prober.own_changes(step, base)
+            step, newest, self._previous, lambda base: self._prober.own_changes(step, base, parts)
         )
         probe = Probe(
             step.id,
@@ -236,6 +239,11 @@ class _Sight:
         for row in self._store.artifacts(project=self._plan.project, line=line, step=step):
             if row.status in {"accepted", "withdrawn"}:
                 yield row
+
+    def in_command(self, step: Step) -> Sequence[str]:
+        """The files that the command of a step names and that decide it."""
+        files = self._survey.observe(step, lenient=True).parts.get("files")
+        return list(files) if isinstance(files, Mapping) else ()
 
     def disk(self, step: Step, artifact: Artifact | None) -> Disk:
         """Compare the step's files with an artifact; without one, whatever a person wrote is an edit."""

@@ -475,7 +475,7 @@ class Engine:
         started, more = self._briefs.told(step, started)
         if answer.approvals:
             started = under(started, step, answer)
-        self._crew.observed[step_id] = look.probed.seen
+        self._crew.observed[step_id] = look.probed.lying
         asks = step.asks_model or step.has_judge
         if asks and (kept := self._beside.answers(step_id, shared=bool(fence))) is not None:
             self._append(kept)

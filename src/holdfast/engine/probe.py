@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
@@ -24,11 +25,11 @@ from holdfast.engine.journals import Followed
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import whole_of
 from holdfast.engine.survey import NoInputError, Survey
-from holdfast.engine.unwind import Unwinder
+from holdfast.engine.unwind import Parts, Unwinder
 from holdfast.engine.words import Contests
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Digest, Json, digest_parts
+from holdfast.model.digest import Digest, Json, digest_bytes, digest_parts
 from holdfast.model.event import AttemptAccepted, Options
 from holdfast.model.newest import Newest
 from holdfast.model.plan import Plan, RunId, Step, StepId
@@ -38,13 +39,24 @@ from holdfast.ports import Store
 class Probed(NamedTuple):
     """The answer, with the encoding of the step's own parts and what was observed for them.
 
-    `as_begun` says that what the plan itself changed is left out: true of what stands, not of an attempt.
+    If what the plan itself changed is left out, as of what stands and not of an attempt, `whole` is all that
+    was observed.
     """
 
     probe: Probe
     own: bytes
     seen: Mapping[str, Json]
-    as_begun: bool = False
+    whole: Mapping[str, Json] | None = None
+
+    @property
+    def as_begun(self) -> bool:
+        """Whether what the plan itself changed is left out."""
+        return self.whole is not None
+
+    @property
+    def lying(self) -> Mapping[str, Json]:
+        """What was observed, with all that the plan itself changed."""
+        return self.seen if self.whole is None else self.whole
 
 
 class Prober:
@@ -65,7 +77,14 @@ class Prober:
         self._spelled = spell(self._seen)
         self._encoder = Encoder()
         self._unwinder = Unwinder(
-            store, plan, self._newest_of, self.earlier.accepted, self.earlier.lately, survey
+            store,
+            plan,
+            self._newest_of,
+            self.earlier.accepted,
+            self.earlier.lately,
+            partial(accepted_as, store, project, line),
+            self._saw,
+            survey,
         )
         self.alone = True  # no other engine adds artifacts to this line meanwhile
         self._followed: Followed | None = None
@@ -97,7 +116,7 @@ class Prober:
             seen = self._survey.observe(step)
         except NoInputError as error:
             if begins:
-                begun = self._as_deep(step, upstream) or self._as_earlier(step, upstream)
+                begun = self._as_left(step, upstream, options, previous, moved)
                 if begun is not None:
                     return begun
             is_free = options.force or options.wants(step.id)
@@ -109,7 +128,7 @@ class Prober:
         ref = digest_parts(head, above)
         found = self._find(step, ref)
         if found is None and begins:
-            begun = self._as_deep(step, upstream) or self._as_earlier(step, upstream)
+            begun = self._as_left(step, upstream, options, previous, moved)
             if begun is not None:
                 return begun
         if found is not None and not seen.unsure:  # under one config ref the others are the same
@@ -188,16 +207,18 @@ class Prober:
         options: Options,
         previous: RunId | None,
         moved: Callable[[Step], tuple[str, ...]],
+        then: Parts | None = None,
     ) -> Probed | None:
         """What stands, or would, if the changes that the plan itself made to what it reads do not count."""
-        parts = self._unwinder.taken_back(step)
-        if parts is None:
+        seen = self._survey.observe(step, lenient=True)
+        parts = self._unwinder.taken_back(step, seen.parts, then=then)
+        if parts is None or seen.unsure:
             return None
         own = encode_own(step, parts)
         head, above = halves(step, own, upstream)
         ref = digest_parts(head, above)
         found, newest = self._find(step, ref), self._newest_of(step.id)
-        if found is not None and newest is not None and step.changes_copy:
+        if found is not None and newest is not None and (step.changes_copy or then is not None):
             found = found if found.digest == newest.digest else None  # another one was taken back
         if found is None:
             if newest is None:
@@ -215,33 +236,54 @@ class Prober:
             )
             probe = probe._replace(lost=self._lost(step, probe, options))
             stays = probe.lost is not None or (guards_only(changes) and step.reuse != "strict")
-            return Probed(probe, own, parts, True) if stays else None
-        return self._stands_as_begun(step, found, own, parts)
+            return Probed(probe, own, parts, seen.parts) if stays else None
+        return self._stands_as_begun(step, found, own, parts, seen.parts)
 
-    def _as_deep(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
-        """What stands if steps below went on from what they had made before themselves."""
-        parts = self._unwinder.taken_back(step, deep=True)
-        if parts is None:
-            return None
-        own = encode_own(step, parts)
-        found = self._find(step, digest_parts(*halves(step, own, upstream)))
+    def _as_left(
+        self,
+        step: Step,
+        upstream: Mapping[StepId, Upstream],
+        options: Options,
+        previous: RunId | None,
+        moved: Callable[[Step], tuple[str, ...]],
+    ) -> Probed | None:
+        """The same by what its newest result saw, or else by what an earlier run left."""
         newest = self._newest_of(step.id)
-        if found is None or (newest is not None and found.digest != newest.digest):
-            return None
-        return self._stands_as_begun(step, found, own, parts)
+        then = None if newest is None else self._saw(newest)
+        begun = None
+        if then is not None:
+            begun = self._as_begun(step, upstream, options, previous, moved, then)
+        return begun or self._as_earlier(step, upstream)
 
     def _as_earlier(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
         """What an earlier run came to, if all that its steps read is as that run left it."""
-        for came_to, parts in self._unwinder.taken_back_earlier(step):
+        seen = self._survey.observe(step, lenient=True)
+        if seen.unsure:
+            return None
+
+        for one, parts in self._unwinder.taken_back_earlier(step, seen.parts):
             own = encode_own(step, parts)
-            if digest_parts(*halves(step, own, upstream)) == came_to.config_ref:
-                found = self._find(step, came_to.config_ref)
-                if found is not None and found.digest == came_to.digest:
-                    return self._stands_as_begun(step, found, own, parts)
+            if digest_parts(*halves(step, own, upstream)) == one.config_ref:
+                found = self._find(step, one.config_ref)
+                if found is not None and found.digest == one.digest:
+                    return self._stands_as_begun(step, found, own, parts, seen.parts)
         return None
 
+    def _saw(self, artifact: Artifact) -> Parts:
+        """The parts of its key that were observed when it was made."""
+        try:
+            own = json.loads(self._store.get(artifact.own_ref))
+        except IntegrityError:
+            return {}
+        return cast("Parts", own.get("ext") or {})
+
     def _stands_as_begun(
-        self, step: Step, found: Artifact, own: bytes, parts: Mapping[str, Json]
+        self,
+        step: Step,
+        found: Artifact,
+        own: bytes,
+        parts: Mapping[str, Json],
+        whole: Mapping[str, Json],
     ) -> Probed:
         refs = Refs(found.config_ref, found.input_ref, found.own_ref)
         probe = Probe(
@@ -253,7 +295,7 @@ class Prober:
             contested=self._contests.of(found),
             unfit=self._unfit(found),
         )
-        return Probed(probe, own, parts, True)
+        return Probed(probe, own, parts, whole)
 
     def _encode(self, step: Step, seen: Mapping[str, Json]) -> bytes:
         """The step's own parts; what steps of one function have in common is encoded once."""
@@ -432,12 +474,34 @@ class Prober:
             names = moved(step) or self._moved_since(base.run, upstream)
         return (*changes, Change("upstream", "upstream_changed", names, None, None))
 
-    def own_changes(self, step: Step, base: Artifact) -> tuple[Change, ...]:
+    def begun_with(
+        self, step: Step, newest: Artifact | None, made: Iterable[Artifact]
+    ) -> Parts | None:
+        """What an accepted result of a step began with, if only the plan itself changed that since."""
+        if newest is None or self._unwinder.is_idle:
+            return None
+        seen = self._survey.observe(step, lenient=True)
+        if seen.unsure:
+            return None
+        ways = (
+            self._unwinder.taken_back(step, seen.parts, then=then)
+            for then in (None, self._saw(newest))
+        )
+        earlier = (parts for _, parts in self._unwinder.taken_back_earlier(step, seen.parts))
+        refs: set[Digest] = set()
+        for parts in (*filter(None, ways), *earlier):
+            refs = refs or {row.own_ref for row in made}
+            is_made = digest_bytes(encode_own(step, parts)) in refs
+            if is_made or guards_only(self.own_changes(step, newest, parts)):
+                return parts
+        return None
+
+    def own_changes(self, step: Step, base: Artifact, parts: Parts) -> tuple[Change, ...]:
         """How a step's own parts differ from those of an artifact, whatever its needs will bring."""
         try:
-            own = encode_own(step, self._survey.observe(step).parts)
+            own = encode_own(step, parts)
             before = cast("Mapping[str, Json]", json.loads(self._store.get(base.own_ref)))
-        except (NoInputError, IntegrityError):
+        except IntegrityError:
             return ()
         return differences(before, cast("Mapping[str, Json]", json.loads(own)), None, {})
 

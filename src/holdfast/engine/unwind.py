@@ -24,7 +24,7 @@ from typing import NamedTuple
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.additions import Additions
-from holdfast.engine.survey import Seen, Survey
+from holdfast.engine.survey import Survey
 from holdfast.engine.walk import RULES
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact
@@ -46,8 +46,41 @@ class _Write(NamedTuple):
     over: tuple[Digest | None, ...]
 
 
-_Writes = Mapping[str, list[_Write]]  # at each path, the last step of the plan first
+Parts = Mapping[str, Json]  # of a key, as they are observed
+_Writes = Mapping[str, Sequence[_Write]]  # at each path, the last step of the plan first
 _NONE: _Writes = {}
+
+
+class _Left(Mapping[str, Sequence[_Write]]):
+    """Writes, and what steps that had written to a path before found there and left alone."""
+
+    def __init__(
+        self, writes: _Writes, older: _Writes, found: Callable[[StepId, str], _Write | None]
+    ) -> None:
+        self._writes = writes
+        self._older = older
+        self._found = found
+        self._known: dict[str, Sequence[_Write]] = {}
+
+    def _at(self, path: str) -> Sequence[_Write]:
+        if path not in self._known:
+            some = self._writes.get(path, ())
+            wrote = {write.step for write in some}
+            others = dict.fromkeys(write.step for write in self._older.get(path, ()))
+            alone = (self._found(step, path) for step in others if step not in wrote)
+            self._known[path] = [*some, *filter(None, alone)]
+        return self._known[path]
+
+    def __getitem__(self, path: str) -> Sequence[_Write]:
+        if found := self._at(path):
+            return found
+        raise KeyError(path)
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path in {**self._writes, **self._older} if self._at(path))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class Unwinder:
@@ -60,6 +93,8 @@ class Unwinder:
         newest: Callable[[StepId], Artifact | None],
         rows: Callable[[StepId], Iterable[Artifact]],
         earlier: Callable[[Sequence[StepId]], Iterable[Mapping[StepId, Upstream]]],
+        found: Callable[[StepId, Upstream], Artifact | None],
+        saw: Callable[[Artifact], Parts],
         survey: Survey,
     ) -> None:
         self._store = store
@@ -67,6 +102,8 @@ class Unwinder:
         self._newest = newest
         self._rows = rows
         self._runs = earlier
+        self._found = found
+        self._saw = saw
         self._survey = survey
         self._additions: Additions | None = None
         self.grow(plan)
@@ -79,6 +116,7 @@ class Unwinder:
         self.is_idle = not self._steps  # no step changes files in copies
         self._writes: _Writes | None = None
         self._older: _Writes | None = None
+        self._newest_left: _Writes | None = None
         self._earlier: list[tuple[Mapping[StepId, Upstream], _Writes]] | None = None
         self._lost: set[StepId] = set()
         self._graph: Graph | None = None
@@ -93,7 +131,7 @@ class Unwinder:
         """The newest artifacts may be others now, and come with other steps."""
         if self._additions is not None and self._additions.are_any():
             self.grow(self._given)
-        self._writes = self._older = self._earlier = None
+        self._writes = self._older = self._newest_left = self._earlier = None
 
     def _foreseen(self, plan: Plan) -> Plan:
         """The plan with the steps that the newest artifacts bring, as far as they fit."""
@@ -119,26 +157,30 @@ class Unwinder:
         self._graph = self._graph or graph_of(self._plan)
         return copies & (self._below.get(step) or self._graph.below([step]))
 
-    def taken_back(self, step: Step, *, deep: bool = False) -> Mapping[str, Json] | None:
-        """The observed parts without the changes of this step and of those below it.
+    def taken_back(self, step: Step, parts: Parts, *, then: Parts | None = None) -> Parts | None:
+        """The observed parts without the changes of this step and of those below it; None if none count.
 
-        None if none count, or if not all can be observed. With `deep`, those below may have gone on from
-        what they had made before themselves.
+        If it is given what the step saw `then`, only what was changed since is left out, and those below
+        may have gone on from what they had made before themselves.
         """
-        read, counts = self._read(step), partial(self._is_at, step.id)
-        writes = self._known()
-        if deep and self._older is None:
-            self._older = self._gathered(self._of_older)
-        return read.without(writes, counts, (self._older or {}) if deep else {})
+        read, counts = self._read(step, parts), partial(self._is_at, step.id)
+        if then is None:
+            return read.without(self._known(), counts)
+        if self._newest_left is None:
+            self._newest_left = self._left(self._known(), self._newest)
+        return read.without(self._newest_left, counts, then, self._older or _NONE)
 
-    def taken_back_earlier(self, step: Step) -> Iterator[tuple[Upstream, Mapping[str, Json]]]:
+    def taken_back_earlier(self, step: Step, parts: Parts) -> Iterator[tuple[Artifact, Parts]]:
         """The same without what steps left in each of the earlier runs, with what the step came to there."""
         if self._earlier is None:
             self._earlier = [*self._of_runs()]
-        read, counts = self._read(step), partial(self._is_at, step.id)
+        read, counts = self._read(step, parts), partial(self._is_at, step.id)
         for came_to, writes in self._earlier:
-            if step.id in came_to and (found := read.without(writes, counts)) is not None:
-                yield came_to[step.id], found
+            artifact = self._stood(came_to, step.id)
+            if artifact is not None:
+                then, older = self._saw(artifact), self._older or _NONE
+                if (left := read.without(writes, counts, then, older)) is not None:
+                    yield artifact, left
 
     def untold(self, step: StepId) -> tuple[StepId, ...]:
         """Those of this step and the ones below it of which nobody can tell what they changed."""
@@ -147,8 +189,8 @@ class Unwinder:
             other for other in self._steps if other in self._lost and self._is_at(step, other)
         )
 
-    def _read(self, step: Step) -> _Read:
-        return _Read(step, self._survey, self._store.get)
+    def _read(self, step: Step, parts: Parts) -> _Read:
+        return _Read(step, parts, self._survey, self._store.get)
 
     def _known(self) -> _Writes:
         """By the newest artifacts."""
@@ -159,7 +201,11 @@ class Unwinder:
 
     def _of_runs(self) -> Iterator[tuple[Mapping[StepId, Upstream], _Writes]]:
         for came_to in self._runs(self._steps):
-            yield came_to, self._gathered(partial(self._of_run, came_to))
+            writes = self._gathered(partial(self._of_run, came_to))
+            yield came_to, self._left(writes, partial(self._stood, came_to))
+
+    def _stood(self, came_to: Mapping[StepId, Upstream], step: StepId) -> Artifact | None:
+        return self._found(step, came_to[step]) if step in came_to else None
 
     def _gathered(self, left: Callable[[StepId], Iterable[Change | Settled]]) -> _Writes:
         graph = self._graph = self._graph or graph_of(self._plan)
@@ -178,6 +224,24 @@ class Unwinder:
         except IntegrityError:  # purged, or lost
             self._lost.add(step)
             return ()
+
+    def _left(self, writes: _Writes, stood: Callable[[StepId], Artifact | None]) -> _Writes:
+        """The writes with what steps found there already; `stood` tells the artifacts that they stood by."""
+        if self._older is None:
+            self._older = self._gathered(self._of_older)
+        saw: dict[StepId, _Seen | None] = {}
+
+        def found(step: StepId, path: str) -> _Write | None:
+            if step not in saw:
+                artifact = None if step in self._lost else stood(step)
+                saw[step] = None if artifact is None else _Seen(self._saw(artifact))
+            seen = saw[step]
+            now = None if seen is None else seen.at(path)
+            if seen is None or (now is None and not reads(self._plan.steps[step], path)):
+                return None
+            return _Write(step, Change(path, now, base=now), (now,))
+
+        return _Left(writes, self._older, found)
 
     def _of_older(self, step: StepId) -> Iterable[Change | Settled]:
         """What its earlier artifacts left, the newest of them first."""
@@ -213,31 +277,36 @@ class Unwinder:
 
 
 class _Read:
-    """What one step reads, as it is observed, and where its paths and words lead."""
+    """What one step reads, as it was observed, and where its paths and words lead."""
 
-    def __init__(self, step: Step, survey: Survey, get: Callable[[Digest], bytes]) -> None:
+    def __init__(
+        self, step: Step, parts: Parts, survey: Survey, get: Callable[[Digest], bytes]
+    ) -> None:
         self._root = survey.root
         self._step = step
+        self._parts = parts
         self._survey = survey
         self._get = get
         self._landed: dict[str, str] = {}
+        self._then: _Seen | None = None
         self._older: _Writes = _NONE
 
     def without(
-        self, writes: _Writes, counts: Callable[[StepId], bool], older: _Writes = _NONE
-    ) -> Mapping[str, Json] | None:
+        self,
+        writes: _Writes,
+        counts: Callable[[StepId], bool],
+        then: Parts | None = None,
+        older: _Writes = _NONE,
+    ) -> Parts | None:
         """The parts without those of the writes whose steps count; None if that changes nothing."""
         if not writes:
             return None
-        self._older = older
-        seen, step = self._seen, self._step
+        self._then, self._older = None if then is None else _Seen(then), older
+        parts, step = self._parts, self._step
         if rules := self._rules(writes, counts):
-            seen = self._survey.under(rules).observe(step, lenient=True)
-        if seen.unsure:
-            return None
-        parts = seen.parts
+            parts = self._survey.under(rules).observe(step, lenient=True).parts
         inputs, files = parts.get("inputs"), parts.get("files")
-        changed = seen is not self._seen and parts != self._seen.parts
+        changed = parts != self._parts
         found = dict(parts)
         if isinstance(inputs, Mapping):
             then = self._inputs(inputs, writes, counts)
@@ -252,10 +321,6 @@ class _Read:
             name: part for name, part in found.items() if part or name not in {"inputs", "files"}
         }
 
-    @cached_property
-    def _seen(self) -> Seen:
-        return self._survey.observe(self._step, lenient=True)
-
     def _rules(self, writes: _Writes, counts: Callable[[StepId], bool]) -> dict[str, bytes | None]:
         """The `.gitignore` files as they were, which decide what globs match, where writes changed them."""
         found: dict[str, bytes | None] = {}
@@ -266,17 +331,30 @@ class _Read:
                 continue
             with suppress(EditError, IntegrityError):  # no file lies there; purged, or lost
                 digest, _ = self._survey.digest(path)
-                if (first := self._before(digest, some, counts)) is not None:
+                is_seen = reads(self._step, path)
+                first = self._before(path, digest, some, counts, is_seen=is_seen)
+                if first is not None:
                     found[path] = None if first.base is None else self._get(first.base)
         return found
 
     def _before(
-        self, now: str | None, some: Sequence[_Write], counts: Callable[[StepId], bool]
+        self,
+        path: str,
+        now: str | None,
+        some: Sequence[_Write],
+        counts: Callable[[StepId], bool],
+        *,
+        is_seen: bool = True,
     ) -> Change | Settled | None:
         """The first of the changes that led to the present content and that count for the step.
 
-        Others may lie in between: a step that goes on from what this one left, or was put over it.
+        Others may lie in between: a step that goes on from what this one left, or was put over it. What the
+        step saw then was before all that counts, if it sees the file.
         """
+        then = None if self._then is None else self._then.at(path)
+        is_known = is_seen and self._then is not None
+        if is_known and then == now:
+            return None
         left, held = list(some), {now}
         first = next((one.stands for one in some if _gave_way(self._step, now, one)), None)
         older = self._older.get(some[0].stands.path, ())
@@ -287,6 +365,8 @@ class _Read:
             held.update(write.over)
             if counts(write.step):
                 first = write.stands
+                if is_known and first.base == then:
+                    break
         return first
 
     def _inputs(
@@ -297,7 +377,11 @@ class _Read:
             now, *more = seen if isinstance(seen, list) else (None,)
             target = more[1:]
             some = writes.get(path) or writes.get(self._lands(path, is_link=bool(target)))
-            first = self._before(None if now is None else str(now), some, counts) if some else None
+            first = (
+                self._before(path, None if now is None else str(now), some, counts)
+                if some
+                else None
+            )
             if first is None:
                 continue
             if first.base is None and not target:
@@ -307,7 +391,7 @@ class _Read:
         is_read = reader(self._step)
         for path, some in writes.items():
             if path not in inputs and any(map(_removes, some)) and is_read(path):
-                gone = self._before(None, some, counts)
+                gone = self._before(path, None, some, counts)
                 if gone is not None and gone.base is not None:
                     found[path] = [gone.base, gone.base_executable]
         return found
@@ -319,7 +403,7 @@ class _Read:
         for path, seen in files.items():
             now, _, _ = str(seen).partition("+")
             some = writes.get(path) or writes.get(self._lands(path, is_link=True))
-            first = self._before(now, some, counts) if some else None
+            first = self._before(path, now, some, counts) if some else None
             if first is not None and first.base is not None:
                 found[path] = _spelled(first)
             elif first is not None:
@@ -328,7 +412,7 @@ class _Read:
             if path in files:
                 continue  # it stands there still
             some = writes.get(path) or writes.get(self._lands(path, is_link=True))
-            gone = self._before(None, some, counts) if some else None
+            gone = self._before(path, None, some, counts) if some else None
             if gone is not None and gone.base is not None and not reads(self._step, path):
                 found[path] = _spelled(gone)  # named, and removed since
         return found
@@ -349,6 +433,22 @@ class _Read:
         words = self._step.run or shell_words(self._step.shell)
         places = (place_of(self._root, word) for word in words if "\0" not in word)
         return {os.path.relpath(place, self._root) for place in places}
+
+
+class _Seen:
+    """What lay at each path that a step saw."""
+
+    def __init__(self, parts: Parts) -> None:
+        inputs, files = parts.get("inputs"), parts.get("files")
+        self._inputs = inputs if isinstance(inputs, Mapping) else {}
+        self._files = files if isinstance(files, Mapping) else {}
+
+    def at(self, path: str) -> Digest | None:
+        seen = self._inputs.get(path)
+        if isinstance(seen, list):
+            return None if seen[0] is None else Digest(str(seen[0]))
+        named = self._files.get(path)
+        return None if named is None else Digest(str(named).partition("+")[0])
 
 
 def _gave_way(step: Step, now: str | None, write: _Write) -> bool:
