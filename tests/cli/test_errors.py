@@ -100,6 +100,27 @@ def test_a_file_is_no_store(project: Project) -> None:
     assert place.read_bytes().startswith(b"{")
 
 
+def test_a_store_that_no_link_leads_to_is_elsewhere(project: Project) -> None:
+    project.plan({"build": {"shell": "true"}})
+    project.store.symlink_to(project.store.name)
+    for word in ("plan", "run", "why", "doctor", "approvals"):
+        words = (word, "build") if word == "why" else (word,)
+        assert "hint: name another place with --store DIR" in project.refused(74, *words)
+
+
+def test_what_is_not_there_is_said_with_what_to_do(project: Project) -> None:
+    project.plan({"build": {"shell": "true"}})
+
+    def hint(*words: str) -> str:
+        return str(error_of(project, 2, *words, "--json")["hint"])
+
+    assert hint("repair", "--start-over") == "holdfast run"
+    assert hint("verify", "--attestation", "none.json") == "holdfast attest STEP -o FILE"
+    project.ok("run")
+    assert hint("status", "@-9") == "holdfast history"
+    assert hint("stop") == "holdfast status"
+
+
 def test_what_may_be_meant_by_a_file_that_is_not_there_is_said(project: Project) -> None:
     def said(*words: str) -> tuple[str, list[str]]:
         error = error_of(project, 2, *words, "--json")

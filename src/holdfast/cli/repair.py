@@ -365,7 +365,7 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
             "a store that others share is not moved aside", hint="restore the server's own back-up"
         )
     if not _files(where.location) and not was_used(where.location):
-        raise UsageError(f"there is no store at '{where.location}'")
+        raise UsageError(f"there is no store at '{where.location}'", hint="holdfast run")
     with suppress(IntegrityError):  # what cannot be read says nothing of who writes it
         opened = where.open(readonly=True)
         try:

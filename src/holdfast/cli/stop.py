@@ -40,7 +40,9 @@ def stop(
         state = read_state(with_store, found)
         assert state is not None
         if state.status != "running":
-            raise UsageError(f"run {short(found)} is {state.status}, not running")
+            raise UsageError(
+                f"run {short(found)} is {state.status}, not running", hint="holdfast status"
+            )
         if not wire.is_driven(with_store, state):
             raise UsageError(
                 f"the engine of run {short(found)} is gone already", hint="holdfast resume"

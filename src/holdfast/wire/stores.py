@@ -70,7 +70,10 @@ def has_store(location: str) -> bool:
     except NotADirectoryError:
         return False
     except OSError as error:
-        raise StoreError(f"'{location}' cannot be read: {error.strerror}") from error
+        raise StoreError(
+            f"'{location}' cannot be read: {error.strerror}",
+            hint="name another place with --store DIR or HOLDFAST_STORE",
+        ) from error
     if any(head[_VERSION_AT:]):
         return True
     try:  # all of it may still be in the write-ahead log
