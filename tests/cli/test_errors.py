@@ -8,6 +8,7 @@ import sys
 import threading
 from typing import Any
 
+import apsw
 import pytest
 
 from holdfast.cli.catalogue import error_kinds
@@ -103,9 +104,19 @@ def test_a_file_is_no_store(project: Project) -> None:
 def test_a_store_that_no_link_leads_to_is_elsewhere(project: Project) -> None:
     project.plan({"build": {"shell": "true"}})
     project.store.symlink_to(project.store.name)
-    for word in ("plan", "run", "why", "doctor", "approvals"):
+    for word in ("plan", "run", "why", "approvals"):
         words = (word, "build") if word == "why" else (word,)
         assert "hint: name another place with --store DIR" in project.refused(74, *words)
+    assert "cannot be read: Too many levels" in project.call("doctor").out
+
+
+def test_a_database_of_another_program_is_left_to_it(project: Project) -> None:
+    project.plan({"build": {"shell": "true"}})
+    project.store.mkdir()
+    with apsw.Connection(str(project.store / "state.db")) as theirs:
+        theirs.execute("CREATE TABLE theirs(one)")
+    for word in ("status", "plan", "run", "verify"):
+        assert "hint: name another place: --store DIR" in project.refused(74, word)
 
 
 def test_what_is_not_there_is_said_with_what_to_do(project: Project) -> None:

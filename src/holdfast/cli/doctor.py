@@ -20,7 +20,7 @@ from holdfast.cli.again import again
 from holdfast.cli.measure import count, moment, size_words
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json
-from holdfast.errors import HoldfastError, IntegrityError, PlanError
+from holdfast.errors import LET_IN, HoldfastError, IntegrityError, PlanError
 from holdfast.model.digest import Json
 from holdfast.ports import Store
 from holdfast.wire.shared import is_shared, name_of
@@ -254,7 +254,7 @@ def _state(where: Place) -> Iterator[Check]:
         if not where.exists():
             yield Check("store", "ok", "none yet; the first run makes it")
             return
-    except IntegrityError as error:
+    except HoldfastError as error:
         yield Check("store", "fix", error.message, error.hint or "holdfast verify")
         return
     database = os.path.join(where.location, "state.db")
@@ -284,6 +284,8 @@ def _state(where: Place) -> Iterator[Check]:
         yield _litter(where, store)
     except HoldfastError as error:
         yield Check("store", "fix", error.message, error.hint or "holdfast verify")
+    except PermissionError as error:
+        yield Check("store", "fix", f"'{error.filename}' cannot be read", LET_IN)
     finally:
         store.close()
 
