@@ -447,6 +447,18 @@ def test_a_journal_without_a_run_is_found(project: Project) -> None:
     assert problems(project) == "journal 'run:r-0': its run is not there"
 
 
+@pytest.mark.req("D07")
+def test_a_run_whose_journal_is_lost_is_no_bug_to_any_command(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}})
+    project.run()
+    with project.database() as connection:
+        connection.execute(
+            "UPDATE journal SET name = 'sun:' || substr(name, 5) WHERE name GLOB 'run:*'"
+        )
+    for words in ("retry a", "stop", "status", "graph", "logs a", "export @ x.zip"):
+        assert "has no journal" in project.refused(9, *words.split()), words
+
+
 @pytest.mark.req("I4")
 def test_a_run_that_says_it_was_imported_and_was_not_is_found(project: Project) -> None:
     project.plan({"a": {"shell": "echo a"}})

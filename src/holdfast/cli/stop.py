@@ -9,8 +9,8 @@ import click
 from holdfast import wire
 from holdfast.cli.place import file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short
+from holdfast.cli.show import load_state
 from holdfast.core.state import State
-from holdfast.engine.journals import read_state
 from holdfast.engine.lines import tell_line
 from holdfast.errors import UsageError
 from holdfast.model.line import StopRequested
@@ -37,8 +37,7 @@ def stop(
     with_store = where.open()
     try:
         found = find_run(with_store, run_id, where.line())
-        state = read_state(with_store, found)
-        assert state is not None
+        state = load_state(with_store, found)
         if state.status != "running":
             raise UsageError(
                 f"run {short(found)} is {state.status}, not running", hint="holdfast status"
