@@ -166,6 +166,7 @@ _REFUSED_TO_ALL = {
     errno.ENOMEM: "end what needs much memory, then resume",
     errno.EAGAIN: "end some processes, or let there be more (ulimit -u), then resume",
 }
+LET_IN = "let your user read and write there"
 _NO_THREAD = "can't start new thread"  # which Python gives no class of its own
 
 
@@ -188,6 +189,15 @@ def outside_fault(error: BaseException) -> StoreError | None:
     return StoreError(
         f"the system refused: {said}{place}", hint=_REFUSED_TO_ALL[error.errno] or None
     )
+
+
+def shut_out(error: BaseException) -> StoreError | None:
+    """A file or directory that is somebody else's: no bug, and nothing that was asked for wrongly."""
+    if not isinstance(error, PermissionError):
+        return None
+    place = f" ('{error.filename}')" if isinstance(error.filename, str) else ""
+    said = (error.strerror or str(error)).lower()
+    return StoreError(f"the system refused: {said}{place}", hint=LET_IN)
 
 
 class LockedError(StoreError):

@@ -308,6 +308,13 @@ def test_a_rollback_of_files_that_somebody_changed_names_them(ws: Project) -> No
     assert "no edit to roll back" in ws.refused(2, "edit", "rollback", "last")
 
 
+@pytest.mark.parametrize("words", [("rollback", "last"), ("rollback", "e-1"), ("forget", "e-1")])
+def test_where_no_edit_is_kept_nothing_is_made(ws: Project, words: tuple[str, str]) -> None:
+    before = sorted(ws.folder.rglob("*"))
+    assert "hint: holdfast edit list" in ws.refused(2, "edit", *words)
+    assert sorted(ws.folder.rglob("*")) == before
+
+
 def test_a_dry_run_is_a_preview_and_another_place_can_be_named(ws: Project) -> None:
     shown = edit(ws, BLOCK, "--dry-run")
     assert shown == edit(ws, BLOCK, action="preview")

@@ -8,6 +8,7 @@ import sys
 import threading
 from typing import Any
 
+import apsw
 import pytest
 
 from holdfast.cli.catalogue import error_kinds
@@ -115,10 +116,34 @@ def test_where_a_store_cannot_lie_every_command_says_so(project: Project) -> Non
     ):
         for place in ("note", "note/store"):
             assert said in error_of(project, 2, *words, "--json", "--store", place)["message"]
-    (project.root / ".holdfast").symlink_to("nowhere")
-    assert said in error_of(project, 2, "plan", "--json")["message"]
-    assert "fix  store directory" in project.call("doctor").out
+    for target in ("nowhere", ".holdfast"):
+        project.store.symlink_to(target)
+        assert said in error_of(project, 2, "plan", "--json")["message"]
+        assert "fix  store directory" in project.call("doctor").out
+        project.store.unlink()
     assert project.read("note") == "x"
+
+
+def test_a_database_of_another_program_is_left_to_it(project: Project) -> None:
+    project.plan({"build": {"shell": "true"}})
+    project.store.mkdir()
+    with apsw.Connection(str(project.store / "state.db")) as theirs:
+        theirs.execute("CREATE TABLE theirs(one)")
+    for word in ("status", "plan", "run", "verify"):
+        assert "hint: name another place: --store DIR" in project.refused(74, word)
+
+
+def test_what_is_not_there_is_said_with_what_to_do(project: Project) -> None:
+    project.plan({"build": {"shell": "true"}})
+
+    def hint(*words: str) -> str:
+        return str(error_of(project, 2, *words, "--json")["hint"])
+
+    assert hint("repair", "--start-over") == "holdfast run"
+    assert hint("verify", "--attestation", "none.json") == "holdfast attest STEP -o FILE"
+    project.ok("run")
+    assert hint("status", "@-9") == "holdfast history"
+    assert hint("stop") == "holdfast status"
 
 
 def test_what_may_be_meant_by_a_file_that_is_not_there_is_said(project: Project) -> None:

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,9 @@ from holdfast.model.event import Options
 from holdfast.store.codec import first_hash, next_hash
 from holdfast.store.migrate import MIGRATIONS
 from tests.cli.here import run_here
-from tests.cli.project import Project, Run, finish, kill, until
+from tests.cli.project import COMMAND, Project, Run, finish, kill, until
 
+READS_ALL = "-dac_override,-dac_read_search"  # what root is let do with files of others
 LARGE = "head -c 100000 /dev/zero | tr '\\0' x"
 
 
@@ -444,6 +447,18 @@ def test_a_journal_without_a_run_is_found(project: Project) -> None:
     assert problems(project) == "journal 'run:r-0': its run is not there"
 
 
+@pytest.mark.req("D07")
+def test_a_run_whose_journal_is_lost_is_no_bug_to_any_command(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}})
+    project.run()
+    with project.database() as connection:
+        connection.execute(
+            "UPDATE journal SET name = 'sun:' || substr(name, 5) WHERE name GLOB 'run:*'"
+        )
+    for words in ("retry a", "stop", "status", "graph", "logs a", "export @ x.zip"):
+        assert "has no journal" in project.refused(9, *words.split()), words
+
+
 @pytest.mark.req("I4")
 def test_a_run_that_says_it_was_imported_and_was_not_is_found(project: Project) -> None:
     project.plan({"a": {"shell": "echo a"}})
@@ -811,6 +826,85 @@ def test_a_file_of_the_database_that_is_none_is_moved_aside_to_start_over(
     project.ok("repair", "--start-over", "--yes")
     assert project.run("--yes").states == {"send": "done"}
     project.ok("verify")
+
+
+def file(place: Path) -> None:
+    shutil.rmtree(place)
+    place.write_text("x")
+
+
+def nowhere(place: Path) -> None:
+    shutil.rmtree(place)
+    place.symlink_to("nowhere")
+
+
+@pytest.mark.req("D07")
+@pytest.mark.parametrize("become", [file, nowhere])
+@pytest.mark.parametrize("name", ["blobs", "locks", "scratch"])
+def test_what_is_no_directory_in_a_store_is_named_until_it_is_gone(
+    project: Project, name: str, become: Callable[[Path], None]
+) -> None:
+    project.plan({"big": {"shell": "seq 1 80000"}})
+    project.run()
+    become(project.store / name)
+    for words in (("verify",), ("status",), ("plan",), ("run",), ("repair",), ("export", "@", "x")):
+        said = project.refused(74, *words)
+        assert f"{name}' is no directory\nhint: put the directory back, or: mv " in said, words
+    assert f"{name}' is no directory" in project.call("doctor").out
+    (project.store / name).unlink()
+    project.ok("repair")
+    assert project.run().states == {"big": "done" if name == "blobs" else "reused"}
+    project.ok("verify")
+
+
+def test_a_directory_of_contents_that_is_none_is_contents_that_are_gone(project: Project) -> None:
+    project.plan({"big": {"shell": "seq 1 80000"}})
+    digest = project.run().digests["big"]
+    folder = project.store / "blobs" / str(digest)[:2]
+    file(folder)
+    assert f"content '{digest}'" in project.refused(9, "verify")
+    folder.unlink()
+    project.ok("repair")
+    assert project.run().states == {"big": "done"}
+
+
+@pytest.mark.req("D07")
+@pytest.mark.parametrize("name", ["blobs", "blobs/*", "state.db", "scratch", "locks"])
+def test_a_store_of_another_user_is_told_by_every_command(
+    project: Project, name: str, require_part: Callable[[str], str]
+) -> None:
+    without = ["--bounding-set", READS_ALL, "--inh-caps", READS_ALL]
+    powerless = [] if os.geteuid() else [require_part("setpriv"), *without]
+    project.plan({"big": {"shell": "seq 1 80000"}})
+    project.run()
+    for place in project.store.glob(name):
+        place.chmod(0)
+    wanted = {"scratch": ["gc"], "locks": ["run", "undo @"]}
+    for word in wanted.get(name, ["verify", "run --force", "repair", "gc", "show big"]):
+        words = word.split()
+        done = subprocess.run(
+            [*powerless, *COMMAND, *words],
+            cwd=project.root,
+            env=project.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        hint = "\nhint: let your user read and write there"
+        assert (done.returncode, hint in done.stderr) == (74, True), (words, done)
+    for place in project.store.glob(name):
+        place.chmod(0o700)
+    project.ok("verify")
+
+
+def test_what_cannot_be_moved_aside_is_said(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}})
+    project.run()
+    (project.store / "quarantine").write_text("")
+    said = project.refused(74, "repair", "--start-over", "--yes")
+    assert "cannot be moved aside: not a directory\nhint: " in said
+    assert (project.store / "state.db").exists()
 
 
 def test_an_index_of_the_log_that_is_no_file_is_made_again_when_it_is_gone(

@@ -17,12 +17,19 @@ from tests.fuzz.mutate import CORPUS
 with atheris.instrument_imports(include=["holdfast"]):
     from tests.fuzz.targets import TARGETS
 
+SECONDS = 20  # instrumented code takes longer
+
 
 def main() -> None:
     """Fuzz one target; new inputs go to a directory of their own, not into the corpus."""
     name, *options = sys.argv[1:]
     found = tempfile.mkdtemp(prefix=f"holdfast-fuzz-{name}-")
-    atheris.Setup([sys.argv[0], *options, found, str(CORPUS / name)], TARGETS[name])
+
+    def one(data: bytes) -> None:
+        TARGETS[name](data)
+
+    words = [sys.argv[0], f"-timeout={SECONDS}", *options, found, str(CORPUS / name)]
+    atheris.Setup(words, one)
     atheris.Fuzz()
 
 

@@ -25,6 +25,7 @@ from holdfast.ports import Store
 
 MOST = 20  # differences that are named
 _LARGEST = 64 << 20  # bytes of a statement
+_WRITES_ONE = "holdfast attest STEP -o FILE"
 _OF_STEP = "step:"
 _ONCE_ACCEPTED = frozenset({"accepted", "superseded", "withdrawn"})
 FileState = Literal["same", "differs", "missing"]
@@ -165,13 +166,13 @@ def _read(path: str) -> Mapping[str, Json]:
             content = file.read(_LARGEST + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no usable name"
-        raise UsageError(f"cannot read '{path}': {reason}") from error
+        raise UsageError(f"cannot read '{path}': {reason}", hint=_WRITES_ONE) from error
     try:
         found = json.loads(content) if len(content) <= _LARGEST else None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise UsageError(f"'{path}' is no statement", hint="holdfast attest STEP -o FILE")
+        raise UsageError(f"'{path}' is no statement", hint=_WRITES_ONE)
     return cast("Mapping[str, Json]", found)
 
 

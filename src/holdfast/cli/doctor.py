@@ -20,7 +20,7 @@ from holdfast.cli.again import again
 from holdfast.cli.measure import count, moment, size_words
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json
-from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
+from holdfast.errors import LET_IN, HoldfastError, IntegrityError, PlanError, UsageError
 from holdfast.model.digest import Json
 from holdfast.ports import Store
 from holdfast.wire.shared import is_shared, name_of
@@ -256,7 +256,7 @@ def _state(where: Place) -> Iterator[Check]:
             return
     except UsageError:  # no directory can be there, which is a check of its own
         return
-    except IntegrityError as error:
+    except HoldfastError as error:
         yield Check("store", "fix", error.message, error.hint or "holdfast verify")
         return
     database = os.path.join(where.location, "state.db")
@@ -286,6 +286,8 @@ def _state(where: Place) -> Iterator[Check]:
         yield _litter(where, store)
     except HoldfastError as error:
         yield Check("store", "fix", error.message, error.hint or "holdfast verify")
+    except PermissionError as error:
+        yield Check("store", "fix", f"'{error.filename}' cannot be read", LET_IN)
     finally:
         store.close()
 

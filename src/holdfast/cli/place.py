@@ -500,7 +500,7 @@ def find_run(
         back = int(given[2:])
         if back >= len(rows):
             few = "is only one run" if len(rows) == 1 else f"are only {len(rows)} runs"
-            raise UsageError(f"there {few}")
+            raise UsageError(f"there {few}", hint="holdfast history")
         return rows[-1 - back].run
     raise UsageError(f"there is no run '{given}'", hint="holdfast history")
 

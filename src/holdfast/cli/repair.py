@@ -31,7 +31,7 @@ from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.needed import absent_in, files_of, lacking, lost_bases
 from holdfast.engine.rebuilt import rebuilt_index
 from holdfast.engine.whole import assure_runs
-from holdfast.errors import HeldError, HoldfastError, IntegrityError, UsageError
+from holdfast.errors import LET_IN, HeldError, HoldfastError, IntegrityError, StoreError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.plan import Step, StepId, plan_bytes
@@ -365,7 +365,7 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
             "a store that others share is not moved aside", hint="restore the server's own back-up"
         )
     if not _files(where.location) and not was_used(where.location):
-        raise UsageError(f"there is no store at '{where.location}'")
+        raise UsageError(f"there is no store at '{where.location}'", hint="holdfast run")
     with suppress(IntegrityError):  # what cannot be read says nothing of who writes it
         opened = where.open(readonly=True)
         try:
@@ -379,9 +379,7 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
     files = _files(where.location)  # to look may have moved the log into the database
     target = _free(os.path.join(where.location, ASIDE))
     if not dry:
-        os.makedirs(target, mode=0o700)
-        for name in files:
-            os.replace(os.path.join(where.location, name), os.path.join(target, name))
+        _move(where.location, files, target)
     if as_json:
         moved: list[Json] = [*files]
         out_json({"schema": "holdfast.repair/1", "ok": True, "moved": moved, "to": target})
@@ -389,6 +387,17 @@ def _start_over(where: Place, *, dry: bool, yes: bool, as_json: bool) -> int:
         out(f"the database {'would be ' if dry else ''}moved to {target}")
         out_next("holdfast run")
     return 0
+
+
+def _move(location: str, files: Iterable[str], target: str) -> None:
+    try:
+        os.makedirs(target, mode=0o700)
+        for name in files:
+            os.replace(os.path.join(location, name), os.path.join(target, name))
+    except OSError as error:
+        said = (error.strerror or str(error)).lower()
+        hint = LET_IN if isinstance(error, PermissionError) else "mend that, then say it again"
+        raise StoreError(f"'{location}' cannot be moved aside: {said}", hint=hint) from error
 
 
 def _files(location: str) -> list[str]:

@@ -21,6 +21,7 @@ from holdfast.errors import (
     UsageError,
     Where,
     outside_fault,
+    shut_out,
 )
 from holdfast.model.secret import struck_text
 from holdfast.model.text import escaped
@@ -55,7 +56,7 @@ def report(error: Exception, arguments: Sequence[str], commands: Sequence[str]) 
             return _tell(_Told.of(fault), as_json, fault.exit_code)
         if isinstance(error, HoldfastError) and not isinstance(error, BugError):
             return _tell(_Told.of(error), as_json, error.exit_code)
-        if (fault := outside_fault(error)) is not None:
+        if (fault := outside_fault(error) or shut_out(error)) is not None:
             return _tell(_Told.of(fault), as_json, fault.exit_code)
         return _bug(error, arguments, commands, as_json)
     return error.exit_code if isinstance(error, HoldfastError | click.ClickException) else _BUG

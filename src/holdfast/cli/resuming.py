@@ -208,8 +208,7 @@ def retry(
     with_store = where.open()
     try:
         found = find_run(with_store, None, where.line())
-        state = read_state(with_store, found)
-        assert state is not None
+        state = load_state(with_store, found)
         _check_free(where, with_store, state, manner)
         step_id = known_step(state.plan, step.removesuffix("+"))
         held = is_held(with_store, state, step_id)

@@ -432,7 +432,9 @@ def _maker(store: Store, state: State, step: StepId) -> State:
 @click.argument("run_id", metavar="[RUN]", required=False)
 @file_option
 @place_options
-@json_option
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print each event as a JSON object, one a line."
+)
 def trace(
     run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
 ) -> int:

@@ -9,8 +9,8 @@ import click
 from holdfast import wire
 from holdfast.cli.place import file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short
+from holdfast.cli.show import load_state
 from holdfast.core.state import State
-from holdfast.engine.journals import read_state
 from holdfast.engine.lines import tell_line
 from holdfast.errors import UsageError
 from holdfast.model.line import StopRequested
@@ -37,10 +37,11 @@ def stop(
     with_store = where.open()
     try:
         found = find_run(with_store, run_id, where.line())
-        state = read_state(with_store, found)
-        assert state is not None
+        state = load_state(with_store, found)
         if state.status != "running":
-            raise UsageError(f"run {short(found)} is {state.status}, not running")
+            raise UsageError(
+                f"run {short(found)} is {state.status}, not running", hint="holdfast status"
+            )
         if not wire.is_driven(with_store, state):
             raise UsageError(
                 f"the engine of run {short(found)} is gone already", hint="holdfast resume"

@@ -14,6 +14,7 @@ from holdfast.cli.ask import confirm
 from holdfast.cli.measure import count
 from holdfast.cli.place import json_option
 from holdfast.cli.say import out, out_json, talk, talk_once
+from holdfast.cli.show import load_state
 from holdfast.cli.working import (
     alone,
     came_to,
@@ -23,7 +24,7 @@ from holdfast.cli.working import (
     work_json,
 )
 from holdfast.core.state import State
-from holdfast.engine.journals import read_state, runs_of
+from holdfast.engine.journals import runs_of
 from holdfast.errors import UsageError
 from holdfast.gitrepo.greens import describe, rollback
 from holdfast.gitrepo.refs import branches
@@ -181,9 +182,7 @@ def _known(store: Store, given: str) -> Known:
 
 def _state(store: Store, known: Known) -> State:
     row = runs_of(store, "", line_of(known.ticket))[-1]
-    state = read_state(store, row.run)
-    assert state is not None  # it has a row
-    return state
+    return load_state(store, row.run)
 
 
 def _json(site: Site, known: Known, state: State) -> dict[str, Json]:

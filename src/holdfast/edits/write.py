@@ -10,6 +10,7 @@ Of a workspace only one process writes at a time: the lock of its state director
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -119,6 +120,8 @@ def roll_back(workspace: Workspace, key: str) -> tuple[str, Journal]:
 
     EditError names files that somebody changed since; UsageError says that there is no such edit.
     """
+    if not os.path.lexists(workspace.journals):
+        _find(workspace, key)  # which refuses, and makes nothing
     with _held(workspace):
         found = _find(workspace, key)
         return found, take_back(workspace.root, workspace.journals, found)
@@ -128,6 +131,8 @@ def forget_edits(
     workspace: Workspace, keys: Sequence[str] = (), keep_latest: int | None = None
 ) -> tuple[str, ...]:
     """Remove edits from what is kept, named ones or old ones; they cannot be taken back any more."""
+    if not os.path.lexists(workspace.journals):
+        return tuple(_matching([], key) for key in keys)  # which refuses, and makes nothing
     with _held(workspace):
         known = [edit.key for edit in kept(workspace.journals)]
         gone = [_matching(known, key) for key in keys]

@@ -32,7 +32,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from holdfast.errors import IntegrityError, StoreError, outside_fault
+from holdfast.errors import IntegrityError, StoreError, outside_fault, shut_out
 from holdfast.model.digest import Digest
 
 SMALL = 16 * 1024  # contents up to this size live in the database
@@ -156,7 +156,7 @@ class BlobFiles:
         except OSError as error:
             if error.errno in _OTHER_KIND:
                 raise IntegrityError(f"content '{digest}' is not a file") from error
-            raise StoreError(f"content '{digest}' cannot be opened: {error}") from error
+            raise _unread(f"content '{digest}' cannot be opened", error) from error
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise IntegrityError(f"content '{digest}' is not a file")
@@ -169,10 +169,14 @@ class BlobFiles:
     def digests(self) -> Iterator[Digest]:
         """The names of all files, in order."""
         for shard in range(256):
-            with contextlib.suppress(FileNotFoundError):
-                for name in sorted(os.listdir(os.path.join(self._root, f"{shard:02x}"))):
-                    if _NAME.fullmatch(name):
-                        yield Digest(name)
+            folder = os.path.join(self._root, f"{shard:02x}")
+            try:
+                names = sorted(os.listdir(folder))
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # then none of its contents is there
+            except OSError as error:
+                raise _unread(f"'{folder}' cannot be read", error) from error
+            yield from map(Digest, filter(_NAME.fullmatch, names))
 
     def stored(self) -> Iterator[tuple[Digest, int, int]]:
         """Each file with its size and the second in which it was last stored."""
@@ -350,8 +354,16 @@ def verified(digest: Digest, pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def unstored(error: OSError) -> StoreError:
     """A disk that refused a content."""
-    fault = outside_fault(error)
-    return StoreError(f"content cannot be stored: {error}", hint=fault.hint if fault else None)
+    return StoreError(f"content cannot be stored: {error}", hint=_way_out(error))
+
+
+def _unread(what: str, error: OSError) -> StoreError:
+    return StoreError(f"{what}: {error}", hint=_way_out(error))
+
+
+def _way_out(error: OSError) -> str | None:
+    fault = outside_fault(error) or shut_out(error)
+    return fault.hint if fault else None
 
 
 def make_tree(root: str) -> None:

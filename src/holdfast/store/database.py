@@ -26,6 +26,7 @@ from typing import TypeVar, cast, get_args
 import apsw
 
 from holdfast.errors import (
+    LET_IN,
     BugError,
     HoldfastError,
     IntegrityError,
@@ -488,6 +489,11 @@ class Database:
                 return StoreError(
                     f"the database '{self._path}' refused: {error}",
                     hint="let more files be open at once (ulimit -n), then resume",
+                )
+            case apsw.CantOpenError() | apsw.ReadOnlyError():
+                return StoreError(
+                    f"the database '{self._path}' refused: {error}",
+                    hint=LET_IN,
                 )
             case apsw.CorruptError():  # so SQLite also calls a page that the disk did not give
                 return IntegrityError(

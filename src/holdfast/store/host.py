@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, outside_fault, shut_out
 from holdfast.ports import Holder, Owner
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
@@ -131,7 +131,11 @@ class LineLock:
             os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
             handle = os.open(self._path, _LOCK, 0o600)
         except OSError as error:
-            raise StoreError(f"the lock '{self._path}' cannot be opened: {error}") from error
+            fault = outside_fault(error) or shut_out(error)
+            raise StoreError(
+                f"the lock '{self._path}' cannot be opened: {error}",
+                hint=fault.hint if fault else None,
+            ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -162,7 +162,10 @@ def version_of(connection: apsw.Connection, name: str) -> int:
     if version == 0 and owner == 0 and tables == (0,):
         return 0
     if owner != APPLICATION_ID or not isinstance(version, int):
-        raise StoreError(f"'{name}' is not the database of a Holdfast store")
+        raise StoreError(
+            f"'{name}' is not the database of a Holdfast store",
+            hint="name another place: --store DIR, or HOLDFAST_STORE",
+        )
     if version > VERSION:
         raise StoreError(
             f"store '{name}' has format {version}, this Holdfast knows formats up to {VERSION}",

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.errors import IntegrityError, UsageError
+from holdfast.errors import IntegrityError, StoreError, UsageError
 
 _lock = threading.Lock()
 # Process-wide, as the locks are: how often each database is open here, and descriptors that stay.
@@ -26,6 +26,7 @@ _LINE_LOCK = re.compile(r"[0-9a-f]{64}\.lock")  # a digest names the line
 _SHARD = re.compile("[0-9a-f]{2}")
 _CONTENT = re.compile("[0-9a-f]{64}")
 _LEAVE = "put the file back, or leave the store behind: holdfast repair --start-over"
+_FOLDERS = ("blobs", "locks", "scratch")
 ASIDE = "quarantine"  # where databases of a store are that were moved aside
 
 
@@ -88,8 +89,15 @@ def check_place(directory: str) -> str:
 def check_files(path: str) -> None:
     """IntegrityError if a file of a database is a directory, a link that leads nowhere, or the like.
 
-    SQLite follows a link to the database, and none to its log.
+    SQLite follows a link to the database, and none to its log. StoreError if a directory beside it is none:
+    contents on a disk that is away are not gone.
     """
+    for name in _FOLDERS:
+        folder = os.path.join(os.path.dirname(path), name)
+        if os.path.lexists(folder) and not os.path.isdir(folder):
+            away = shlex.join(["mv", folder, f"{folder}.aside"])
+            hint = f"put the directory back, or: {away}, then holdfast repair"
+            raise StoreError(f"'{folder}' is no directory", hint=hint)
     if os.path.lexists(path) and not os.path.isfile(path):
         raise _no_file(path, _LEAVE)
     log, index = f"{path}-wal", f"{path}-shm"

@@ -220,7 +220,7 @@ def _guarded(send: Send) -> Send:
 
 def _announced(headers: Iterable[tuple[bytes, bytes]]) -> int:
     """How many bytes a request says that it brings; one that lies about it ends at the wall."""
-    found = [int(value) for value in _all(headers, b"content-length") if value.isdigit()]
+    found = [int(value[:20]) for value in _all(headers, b"content-length") if value.isdigit()]
     return max(found, default=0)
 
 

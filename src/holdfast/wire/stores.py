@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from holdfast.errors import StoreError, UsageError
+from holdfast.errors import LET_IN, StoreError, UsageError
 from holdfast.model.fixed import frozen
 from holdfast.wire.shared import SCHEMES, SharedHome, is_shared, open_shared, shared_home
 
@@ -70,7 +70,9 @@ def has_store(location: str) -> bool:
         if not os.path.exists(f"{path}-wal") and not was_used(location):
             return False
     except OSError as error:
-        raise StoreError(f"'{location}' cannot be read: {error.strerror}") from error
+        elsewhere = "name another place with --store DIR or HOLDFAST_STORE"
+        hint = LET_IN if isinstance(error, PermissionError) else elsewhere
+        raise StoreError(f"'{location}' cannot be read: {error.strerror}", hint=hint) from error
     if any(head[_VERSION_AT:]):
         return True
     try:  # all of it may still be in the write-ahead log
