@@ -273,3 +273,21 @@ def test_lost_changes_of_a_step_that_removed_what_it_reads(project: Project) -> 
     project.write("old.txt", "x\n")
     assert project.run("--force-node", "mv").code == 0
     assert {*project.run().states.values()} == {"reused"}
+
+
+@pytest.mark.req("I5")
+def test_what_was_made_again_after_a_loss_stands(project: Project) -> None:
+    """It reads then what a step below has changed since, and what it gave before is gone still."""
+    project.write("f", "x\n")
+    pay = {"shell": project.sh("head -n 1 f"), "inputs": "f", "effects": "external"}
+    needs = [{"step": "pay", "type": "sequence"}]
+    fix = {"shell": project.sh("echo A >> f"), "inputs": "f", "needs": needs, **BESIDE}
+    project.plan({"pay": pay, "fix": fix})
+    digest = project.run("--yes").digests["pay"]
+    assert digest is not None
+    project.ok("purge", digest, "--yes", "--because", "it is a secret")
+    assert project.run("--yes").codes["pay"] == "receipt_gone"
+    assert project.call("retry", "pay", "--yes").code == 0
+    assert project.ok("plan", "--json").json["totals"]["reuse"] == 2
+    assert {*project.run("--yes").states.values()} == {"reused"}
+    assert project.ran() == ["fix", "pay", "pay"]

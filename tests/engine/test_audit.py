@@ -136,3 +136,14 @@ def test_a_content_stored_again_in_the_second_of_its_purge_is_no_finding(
         store.commit(Batch([Append("line:main", 0, [(stored.at + later, purged)])]))
         found = [problem for problem in audit(store).problems if "still there" in problem]
         assert bool(found) is told
+
+
+@pytest.mark.req("I10")
+def test_a_content_that_is_gone_hides_no_late_acceptance() -> None:
+    store = MemoryStore()
+    for number, fence in enumerate((2, 1)):
+        run(store, f"r-{number}", fence, number)
+    store.forget([digest_bytes(CONTENT)], 1 << 62)
+    found = audit(store).problems
+    assert any("is missing" in told for told in found)
+    assert "run 'r-1': step 'a' was accepted under fence 1 after fence 2" in found

@@ -375,6 +375,9 @@ class _Foresight:
         new_above = any(self._gives_new_ref(need) for need in open_needs)
         is_new = new_above or (settled and not own.made_before)
         run = Outlook("run", Reason("forced"), probe, None, "make", is_new=is_new)
+        certain = self._certain(step, open_needs)
+        if own.lacks is not None and settled and (certain or self._is_asked_for(step)):
+            raise own.lacks
         if self._options.force or step.id in self._options.force_steps:
             return run
         if step.id in self._options.resample:
@@ -387,13 +390,17 @@ class _Foresight:
             fresh = new_above or not probe.undone
             return replace(run, reason=_first_time(probe), is_new=fresh)
         first = _first(probe, stable_only=not settled)
-        if certain := self._certain(step, open_needs):
+        if certain:
             return replace(run, reason=first or Reason("upstream_changed", certain))
         if own.made_before or not settled:
             return replace(self._maybe(probe, open_needs, writer), is_new=is_new)
         if step.reuse != "strict" and probe.only_guards:
             return Outlook("maybe", Reason("guard_changed"), probe, None, "guard", is_new=is_new)
         return replace(run, reason=first or Reason("upstream_changed", open_needs))
+
+    def _is_asked_for(self, step: Step) -> bool:
+        options = self._options
+        return options.force or step.id in {*options.force_steps, *options.resample}
 
     def _maybe(
         self, probe: Probe | None, open_needs: tuple[StepId, ...], writer: StepId | None

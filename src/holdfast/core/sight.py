@@ -7,16 +7,21 @@ from typing import NamedTuple, Protocol
 
 from holdfast.core.changes import Probe
 from holdfast.core.refs import Upstream
+from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
 from holdfast.model.plan import Step, StepId
 
 
 class Own(NamedTuple):
-    """What is known of a step by itself: `made_before` says that one was accepted with these own parts."""
+    """What is known of a step by itself: `made_before` says that one was accepted with these own parts.
+
+    `lacks` is an input that it changed itself so that it is not there now: it stands, and cannot run.
+    """
 
     probe: Probe
     made_before: bool
+    lacks: EditError | None = None
 
 
 class Disk(NamedTuple):

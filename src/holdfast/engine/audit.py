@@ -92,10 +92,13 @@ def _audit(store: Store, gone: Callable[[Holder], bool]) -> Audit:
         bits |= CORRUPT
     whole = not any(told.startswith(("journal ", "database")) for told in problems)
     unasked = list(_unasked(store, rows, readings)) if whole and not bits & UNREADABLE else []
+    late = list(_fences(store, rows, readings)) if whole else []
     if not problems:
-        problems += [*unmatched(store), *_fences(store, rows, readings)]
-        problems += _index_problems(store, rows) if not problems else ()
+        problems += unmatched(store)
+        problems += _index_problems(store, rows) if not problems and not late else ()
         bits |= CORRUPT if problems else 0
+    problems += late
+    bits |= CORRUPT if late else 0
     problems += unasked
     bits |= UNTRUSTED if unasked else 0
     live = {holder.run for _, _, holder in store.held() if not gone(holder)}
@@ -156,9 +159,9 @@ def _fences(
     store: Store, rows: Sequence[RunRow], readings: Mapping[RunId, Reading]
 ) -> Iterator[str]:
     """Writes that came too late: of an engine whose run, or whose claim, another one had taken."""
-    own = {
-        row.run: readings[row.run] for row in rows if not row.imported
-    }  # fences are of one store
+    own = {  # fences are of one store
+        row.run: readings[row.run] for row in rows if not row.imported and row.run in readings
+    }
     for row in rows:
         if row.run in own and row.fence < own[row.run].engines:
             yield f"run '{row.run}': {own[row.run].engines} engines wrote under {row.fence} fences"

@@ -35,7 +35,7 @@ from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed, Prober
 from holdfast.engine.questions import before
-from holdfast.engine.survey import Survey
+from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.taking import displaced_in, lying_at, still_due
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_entries
@@ -209,7 +209,13 @@ class _Sight:
         newest = self._newest.get(step.id)
         made = self._once_accepted(step.id, None if step.share else self._line)
         begun = self._prober.begun_with(step, newest, made)
-        seen = self._survey.observe(step, lenient=begun is not None)
+        lacks = None
+        try:
+            seen = self._survey.observe(step)
+        except NoInputError as error:
+            if begun is None:
+                raise
+            seen, lacks = self._survey.observe(step, lenient=True), error
         parts = seen.parts if begun is None else begun
         own = encode_own(step, parts)
         refs = Refs(Digest(""), Digest(""), digest_bytes(own))
@@ -228,11 +234,12 @@ class _Sight:
             contested=self._prober.contested(newest),
         )
         if newest is not None and newest.own_ref == refs.own_ref:
-            return Own(probe, made_before=True)
+            return Own(probe, made_before=True, lacks=lacks)
         if newest is None and not probe.undone and not step.share:
             return Own(probe, made_before=False)
         rows = self._once_accepted(step.id, None if step.share else self._line)
-        return Own(probe, made_before=any(row.own_ref == refs.own_ref for row in rows))
+        made_before = any(row.own_ref == refs.own_ref for row in rows)
+        return Own(probe, made_before=made_before, lacks=lacks)
 
     def _once_accepted(self, step: StepId, line: str | None) -> Iterator[Artifact]:
         """What was accepted for a step, also if a person withdrew it since."""

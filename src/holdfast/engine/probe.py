@@ -109,7 +109,7 @@ class Prober:
         begins = not runs and not self._unwinder.is_idle
         if begins:
             begun = self._as_begun(step, upstream, options, previous, moved)
-            if begun is not None:
+            if begun is not None and (begun.probe.found or not self._is_newest(step, upstream)):
                 return begun
         untold = self._unwinder.untold(step.id) if begins else ()
         try:
@@ -144,10 +144,7 @@ class Prober:
             )
             return Probed(probe, own, seen.parts)
         refs = refs_from(ref, head, own)
-        same = None
-        if options.cutoff or step.reuse == "content":
-            same = self._find(step, refs.input_ref, content=True)
-            same = same if same is None or self._is_there(same) else None
+        same = self._with_same_content(step, refs, options)
         newest = found or self._newest_of(step.id)
 
         def since(base: Artifact) -> tuple[Change, ...]:
@@ -216,28 +213,46 @@ class Prober:
             return None
         own = encode_own(step, parts)
         head, above = halves(step, own, upstream)
-        ref = digest_parts(head, above)
-        found, newest = self._find(step, ref), self._newest_of(step.id)
-        if found is not None and newest is not None and (step.changes_copy or then is not None):
-            found = found if found.digest == newest.digest else None  # another one was taken back
-        if found is None:
-            if newest is None:
-                return None
-            changes = self._changes(step, own, upstream, newest, previous, moved)
-            probe = Probe(
-                step.id,
-                refs_from(ref, head, own),
-                newest=newest,
-                changes=changes,
-                gone=not self._is_there(newest),
-                undone=self.earlier.is_undone(step.id, ref, newest),
-                contested=self._contests.of(newest),
-                unfit=self._unfit(newest),
-            )
-            probe = probe._replace(lost=self._lost(step, probe, options))
-            stays = probe.lost is not None or (guards_only(changes) and step.reuse != "strict")
-            return Probed(probe, own, parts, seen.parts) if stays else None
-        return self._stands_as_begun(step, found, own, parts, seen.parts)
+        refs = refs_from(digest_parts(head, above), head, own)
+        found, newest = self._find(step, refs.config_ref), self._newest_of(step.id)
+        same = None if found is not None else self._with_same_content(step, refs, options)
+        if newest is not None and (step.changes_copy or then is not None):  # another was taken back
+            found = found if found is not None and found.digest == newest.digest else None
+            same = same if same is not None and same.digest == newest.digest else None
+        if found is not None:
+            return self._stands_as_begun(step, found, own, parts, seen.parts)
+        if newest is None:
+            return None
+        changes = self._changes(step, own, upstream, newest, previous, moved)
+        probe = Probe(
+            step.id,
+            refs,
+            same_content=same,
+            newest=newest,
+            changes=changes,
+            gone=not self._is_there(newest),
+            undone=self.earlier.is_undone(step.id, refs.config_ref, newest),
+            contested=self._contests.of(same or newest),
+            unfit=self._unfit(same or newest),
+        )
+        probe = probe._replace(lost=self._lost(step, probe, options))
+        by_guards = guards_only(changes) and step.reuse != "strict"
+        stays = probe.lost is not None or same is not None or by_guards
+        return Probed(probe, own, parts, seen.parts) if stays else None
+
+    def _is_newest(self, step: Step, upstream: Mapping[StepId, Upstream]) -> bool:
+        """Whether its newest artifact was made from the very files that lie there."""
+        newest = self._newest_of(step.id)
+        own = encode_own(step, self._survey.observe(step, lenient=True).parts)
+        ref = digest_parts(*halves(step, own, upstream))
+        return newest is not None and newest.reusable and newest.config_ref == ref
+
+    def _with_same_content(self, step: Step, refs: Refs, options: Options) -> Artifact | None:
+        """What stands under these refs for whoever goes by contents alone."""
+        if not options.cutoff and step.reuse != "content":
+            return None
+        same = self._find(step, refs.input_ref, content=True)
+        return None if same is None or not self._is_there(same) else same
 
     def _as_left(
         self,
