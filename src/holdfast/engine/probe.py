@@ -108,8 +108,8 @@ class Prober:
         """
         begins = not runs and not self._unwinder.is_idle
         if begins:
-            begun = self._as_begun(step, upstream, options, previous, moved)
-            if begun is not None and (begun.probe.found or not self._is_newest(step, upstream)):
+            begun = self._as_before(step, upstream, options, previous, moved)
+            if begun is not None:
                 return begun
         untold = self._unwinder.untold(step.id) if begins else ()
         try:
@@ -239,6 +239,27 @@ class Prober:
         by_guards = guards_only(changes) and step.reuse != "strict"
         stays = probe.lost is not None or same is not None or by_guards
         return Probed(probe, own, parts, seen.parts) if stays else None
+
+    def _as_before(
+        self,
+        step: Step,
+        upstream: Mapping[StepId, Upstream],
+        options: Options,
+        previous: RunId | None,
+        moved: Callable[[Step], tuple[str, ...]],
+    ) -> Probed | None:
+        """The same, and its newest artifact rather than another one: what lies there may follow from both."""
+        begun = self._as_begun(step, upstream, options, previous, moved)
+        if begun is None:
+            return None
+        found, newest = begun.probe.found, self._newest_of(step.id)
+        if found is None:
+            return None if self._is_newest(step, upstream) else begun
+        if newest is None or newest.config_ref == found.config_ref:
+            return begun
+        other = self._as_begun(step, upstream, options, previous, moved, self._saw(newest))
+        stands = other is not None and other.probe.refs.config_ref == newest.config_ref
+        return other if stands else begun
 
     def _is_newest(self, step: Step, upstream: Mapping[StepId, Upstream]) -> bool:
         """Whether its newest artifact was made from the very files that lie there."""
