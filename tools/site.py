@@ -38,7 +38,7 @@ SECTIONS: Mapping[tuple[str, str], str] = {
     (
         EXPLANATION,
         "",
-    ): "architecture security learning scale finding-files benchmarks benchmarks-edits",
+    ): "architecture security trials learning scale finding-files benchmarks benchmarks-edits",
     (EXPLANATION, "Decisions"): "",
 }
 FOLDERS: Mapping[str, tuple[str, str]] = {

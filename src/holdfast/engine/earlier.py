@@ -81,8 +81,14 @@ class EarlierRuns:
             project=self._project, line=self._line, step=step, status="accepted"
         )
 
+    def made(self, step: StepId) -> Iterator[Artifact]:
+        """The same with what people withdrew since: it may lie there again."""
+        for row in self._store.artifacts(project=self._project, line=self._line, step=step):
+            if row.status in {"accepted", "withdrawn"}:
+                yield row
+
     def once_accepted(self, step: StepId) -> Iterator[Artifact]:
-        """The same, and of what another store brought only what lacks nothing but its content."""
+        """What was accepted, but of what another store brought only what lacks nothing but its content."""
         gone = self.said().received.gone
         for row in self.accepted(step):
             if row.source != "imported" or (gone and doubted(row) in gone):

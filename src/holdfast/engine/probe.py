@@ -80,7 +80,7 @@ class Prober:
             store,
             plan,
             self._newest_of,
-            self.earlier.accepted,
+            self.earlier.made,
             self.earlier.lately,
             partial(accepted_as, store, project, line),
             self._saw,

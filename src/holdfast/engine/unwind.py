@@ -245,8 +245,10 @@ class Unwinder:
 
     def _of_older(self, step: StepId) -> Iterable[Change | Settled]:
         """What its earlier artifacts left, the newest of them first."""
-        for artifact in [*deque(self._rows(step), MOST_OLDER)][-2::-1]:
-            if artifact.form == "tree":
+        newest = self._newest(step)
+        for artifact in reversed(deque(self._rows(step), MOST_OLDER)):
+            is_newest = newest is not None and artifact.number == newest.number
+            if artifact.form == "tree" and not is_newest:
                 with suppress(IntegrityError):
                     yield from self._standing(artifact.digest)
 
