@@ -59,6 +59,16 @@ class Probed(NamedTuple):
         return self.seen if self.whole is None else self.whole
 
 
+class _Asked(NamedTuple):
+    """What is asked of a step: what its needs brought, and which of them are known to have changed."""
+
+    step: Step
+    upstream: Mapping[StepId, Upstream]
+    options: Options
+    previous: RunId | None
+    moved: Callable[[Step], tuple[str, ...]]
+
+
 class Prober:
     """Looks steps up in one line of one store."""
 
@@ -106,19 +116,16 @@ class Prober:
 
         If it is known that the step `runs`, what lies there now is what it will be made from.
         """
+        asked = _Asked(step, upstream, options, previous, moved)
         begins = not runs and not self._unwinder.is_idle
-        if begins:
-            begun = self._as_before(step, upstream, options, previous, moved)
-            if begun is not None:
-                return begun
+        if begins and (begun := self._as_before(asked)) is not None:
+            return begun
         untold = self._unwinder.untold(step.id) if begins else ()
         try:
             seen = self._survey.observe(step)
         except NoInputError as error:
-            if begins:
-                begun = self._as_left(step, upstream, options, previous, moved)
-                if begun is not None:
-                    return begun
+            if begins and (begun := self._as_left(asked)) is not None:
+                return begun
             is_free = options.force or options.wants(step.id)
             if untold and not is_free and step.id in (options.select or (step.id,)):
                 raise changes_untold(step.id, untold, options.force_steps) from error
@@ -127,28 +134,33 @@ class Prober:
         head, above = halves(step, own, upstream)
         ref = digest_parts(head, above)
         found = self._find(step, ref)
-        if found is None and begins:
-            begun = self._as_left(step, upstream, options, previous, moved)
-            if begun is not None:
-                return begun
-        if found is not None and not seen.unsure:  # under one config ref the others are the same
-            refs = Refs(found.config_ref, found.input_ref, found.own_ref)
-            probe = Probe(
-                step.id,
-                refs,
-                found=found,
-                newest=found,
-                gone=not self._is_there(found),
-                contested=self._contests.of(found),
-                unfit=self._unfit(found),
-            )
-            return Probed(probe, own, seen.parts)
-        refs = refs_from(ref, head, own)
-        same = self._with_same_content(step, refs, options)
+        if found is None and begins and (begun := self._as_left(asked)) is not None:
+            return begun
+        if found is not None and not seen.unsure:
+            return Probed(self._standing(found), own, seen.parts)
+        probe = self._changed(asked, own, refs_from(ref, head, own), found)
+        return Probed(probe._replace(unsure=seen.unsure, untold=untold), own, seen.parts)
+
+    def _standing(self, found: Artifact) -> Probe:
+        """What is to be said of a step that stands; under one config ref the others are the same."""
+        return Probe(
+            found.step,
+            Refs(found.config_ref, found.input_ref, found.own_ref),
+            found=found,
+            newest=found,
+            gone=not self._is_there(found),
+            contested=self._contests.of(found),
+            unfit=self._unfit(found),
+        )
+
+    def _changed(self, asked: _Asked, own: bytes, refs: Refs, found: Artifact | None) -> Probe:
+        """What is to be said of a step that changed, or of whose key not all is known."""
+        step, previous = asked.step, asked.previous
+        same = self._with_same_content(step, refs, asked.options)
         newest = found or self._newest_of(step.id)
 
         def since(base: Artifact) -> tuple[Change, ...]:
-            return self._changes(step, own, upstream, base, previous, moved)
+            return self._changes(asked, own, base)
 
         stood, changes = self.compared(step, newest, previous, since) if newest else (None, ())
         base = stood or newest
@@ -160,16 +172,13 @@ class Prober:
             newest=newest,
             stood=stood,
             changes=changes,
-            unsure=seen.unsure,
             previous="" if previous is None else self.earlier.before(step.id, refs, previous),
             gone=base is not None and not self._is_there(base),
             undone=found is None and self.earlier.is_undone(step.id, refs.config_ref, newest),
             contested=self._contests.of(found or same or newest),
             unfit=self._unfit(same) if same is not None else "",
-            untold=untold,
         )
-        probe = probe._replace(lost=self._lost(step, probe, options))
-        return Probed(probe, own, seen.parts)
+        return probe._replace(lost=self._lost(step, probe, asked.options))
 
     def _lost(self, step: Step, probe: Probe, options: Options) -> Artifact | None:
         """What would answer for the step if its content had not been purged or lost."""
@@ -197,22 +206,18 @@ class Prober:
             return True
         return self.earlier.was_purged(artifact) or not self._is_there(artifact)
 
-    def _as_begun(
-        self,
-        step: Step,
-        upstream: Mapping[StepId, Upstream],
-        options: Options,
-        previous: RunId | None,
-        moved: Callable[[Step], tuple[str, ...]],
-        then: Parts | None = None,
-    ) -> Probed | None:
-        """What stands, or would, if the changes that the plan itself made to what it reads do not count."""
+    def _as_begun(self, asked: _Asked, then: Parts | None = None) -> Probed | None:
+        """What stands, or would, if the changes that the plan itself made to what it reads do not count.
+
+        If it is given what the step saw `then`, only what was changed since does not.
+        """
+        step, options = asked.step, asked.options
         seen = self._survey.observe(step, lenient=True)
         parts = self._unwinder.taken_back(step, seen.parts, then=then)
         if parts is None or seen.unsure:
             return None
         own = encode_own(step, parts)
-        head, above = halves(step, own, upstream)
+        head, above = halves(step, own, asked.upstream)
         refs = refs_from(digest_parts(head, above), head, own)
         found, newest = self._find(step, refs.config_ref), self._newest_of(step.id)
         same = None if found is not None else self._with_same_content(step, refs, options)
@@ -220,10 +225,10 @@ class Prober:
             found = found if found is not None and found.digest == newest.digest else None
             same = same if same is not None and same.digest == newest.digest else None
         if found is not None:
-            return self._stands_as_begun(step, found, own, parts, seen.parts)
+            return Probed(self._standing(found), own, parts, seen.parts)
         if newest is None:
             return None
-        changes = self._changes(step, own, upstream, newest, previous, moved)
+        changes = self._changes(asked, own, newest)
         probe = Probe(
             step.id,
             refs,
@@ -240,24 +245,17 @@ class Prober:
         stays = probe.lost is not None or same is not None or by_guards
         return Probed(probe, own, parts, seen.parts) if stays else None
 
-    def _as_before(
-        self,
-        step: Step,
-        upstream: Mapping[StepId, Upstream],
-        options: Options,
-        previous: RunId | None,
-        moved: Callable[[Step], tuple[str, ...]],
-    ) -> Probed | None:
+    def _as_before(self, asked: _Asked) -> Probed | None:
         """The same, and its newest artifact rather than another one: what lies there may follow from both."""
-        begun = self._as_begun(step, upstream, options, previous, moved)
+        begun = self._as_begun(asked)
         if begun is None:
             return None
-        found, newest = begun.probe.found, self._newest_of(step.id)
+        found, newest = begun.probe.found, self._newest_of(asked.step.id)
         if found is None:
-            return None if self._is_newest(step, upstream) else begun
+            return None if self._is_newest(asked.step, asked.upstream) else begun
         if newest is None or newest.config_ref == found.config_ref:
             return begun
-        other = self._as_begun(step, upstream, options, previous, moved, self._saw(newest))
+        other = self._as_begun(asked, self._saw(newest))
         stands = other is not None and other.probe.refs.config_ref == newest.config_ref
         return other if stands else begun
 
@@ -275,21 +273,11 @@ class Prober:
         same = self._find(step, refs.input_ref, content=True)
         return None if same is None or not self._is_there(same) else same
 
-    def _as_left(
-        self,
-        step: Step,
-        upstream: Mapping[StepId, Upstream],
-        options: Options,
-        previous: RunId | None,
-        moved: Callable[[Step], tuple[str, ...]],
-    ) -> Probed | None:
+    def _as_left(self, asked: _Asked) -> Probed | None:
         """The same by what its newest result saw, or else by what an earlier run left."""
-        newest = self._newest_of(step.id)
-        then = None if newest is None else self._saw(newest)
-        begun = None
-        if then is not None:
-            begun = self._as_begun(step, upstream, options, previous, moved, then)
-        return begun or self._as_earlier(step, upstream)
+        newest = self._newest_of(asked.step.id)
+        begun = None if newest is None else self._as_begun(asked, self._saw(newest))
+        return begun or self._as_earlier(asked.step, asked.upstream)
 
     def _as_earlier(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
         """What an earlier run came to, if all that its steps read is as that run left it."""
@@ -302,7 +290,7 @@ class Prober:
             if digest_parts(*halves(step, own, upstream)) == one.config_ref:
                 found = self._find(step, one.config_ref)
                 if found is not None and found.digest == one.digest:
-                    return self._stands_as_begun(step, found, own, parts, seen.parts)
+                    return Probed(self._standing(found), own, parts, seen.parts)
         return None
 
     def _saw(self, artifact: Artifact) -> Parts:
@@ -312,26 +300,6 @@ class Prober:
         except IntegrityError:
             return {}
         return cast("Parts", own.get("ext") or {})
-
-    def _stands_as_begun(
-        self,
-        step: Step,
-        found: Artifact,
-        own: bytes,
-        parts: Mapping[str, Json],
-        whole: Mapping[str, Json],
-    ) -> Probed:
-        refs = Refs(found.config_ref, found.input_ref, found.own_ref)
-        probe = Probe(
-            step.id,
-            refs,
-            found=found,
-            newest=found,
-            gone=not self._is_there(found),
-            contested=self._contests.of(found),
-            unfit=self._unfit(found),
-        )
-        return Probed(probe, own, parts, whole)
 
     def _encode(self, step: Step, seen: Mapping[str, Json]) -> bytes:
         """The step's own parts; what steps of one function have in common is encoded once."""
@@ -478,20 +446,13 @@ class Prober:
             return newest
         return accepted_as(self._store, self._project, self._line, newest.step, then) or newest
 
-    def _changes(
-        self,
-        step: Step,
-        own: bytes,
-        upstream: Mapping[StepId, Upstream],
-        base: Artifact,
-        previous: RunId | None,
-        moved: Callable[[Step], tuple[str, ...]],
-    ) -> tuple[Change, ...]:
+    def _changes(self, asked: _Asked, own: bytes, base: Artifact) -> tuple[Change, ...]:
         """How the key differs from the one of an accepted artifact.
 
         Whether anything above changed is asked of the digest itself: the old own parts with what the
         needs bring now give the old ref, or they do not.
         """
+        step, upstream, previous = asked.step, asked.upstream, asked.previous
         try:
             old = self._store.get(base.own_ref)
         except IntegrityError:
@@ -507,7 +468,7 @@ class Prober:
         if then is not None and then.config_ref == base.config_ref:
             names = self._moved_since(previous, upstream)
         else:
-            names = moved(step) or self._moved_since(base.run, upstream)
+            names = asked.moved(step) or self._moved_since(base.run, upstream)
         return (*changes, Change("upstream", "upstream_changed", names, None, None))
 
     def begun_with(
