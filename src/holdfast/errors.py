@@ -167,6 +167,7 @@ _REFUSED_TO_ALL = {
     errno.EAGAIN: "end some processes, or let there be more (ulimit -u), then resume",
 }
 LET_IN = "let your user read and write there"
+ELSEWHERE = "name a place where you can write"
 _NO_THREAD = "can't start new thread"  # which Python gives no class of its own
 
 

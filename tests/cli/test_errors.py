@@ -90,6 +90,15 @@ def test_a_store_that_cannot_be_made_is_made_elsewhere(project: Project) -> None
     assert refused["hint"].endswith("--store DIR or HOLDFAST_STORE")
 
 
+def test_a_file_that_cannot_be_written_is_written_elsewhere(project: Project) -> None:
+    project.plan({"build": {"shell": "true"}})
+    project.ok("run")
+    for words in (["export", "--all"], ["plan", "-o"], ["attest", "build", "-o"]):
+        said = project.call(*words, "/sys/holdfast")
+        assert said.code in {2, 74}
+        assert said.err.endswith("hint: name a place where you can write\n")
+
+
 def test_a_file_is_no_store(project: Project) -> None:
     project.plan({"build": {"shell": "true"}})
     place = project.root / "plan.yaml"

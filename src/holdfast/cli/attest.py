@@ -17,7 +17,7 @@ from holdfast.cli.say import named, out, out_json, talk
 from holdfast.cli.show import find_artifact
 from holdfast.engine.maker import refs_follow
 from holdfast.engine.provenance import PREDICATE, STATEMENT, statement
-from holdfast.errors import IntegrityError, StoreError, UsageError
+from holdfast.errors import ELSEWHERE, IntegrityError, StoreError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
 from holdfast.model.plan import StepId
@@ -91,7 +91,7 @@ def _write(path: str, made: Mapping[str, Json]) -> None:
             file.write(text_of(made))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no usable name"
-        raise StoreError(f"cannot write '{path}': {reason}") from error
+        raise StoreError(f"cannot write '{path}': {reason}", hint=ELSEWHERE) from error
 
 
 def text_of(made: Mapping[str, Json]) -> str:

@@ -17,7 +17,7 @@ from holdfast.cli.place import Place, find_run, json_option, place, place_option
 from holdfast.cli.say import out, out_command, out_json, talk
 from holdfast.cli.show import load_state
 from holdfast.core.views import usd
-from holdfast.errors import StoreError, UsageError
+from holdfast.errors import ELSEWHERE, StoreError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
 from holdfast.model.plan import plan_digest
@@ -178,7 +178,7 @@ def _summarize(text: str, whole: str) -> None:
             room = MOST_BYTES - file.tell()
             file.write(fitting(f"\n{text}", room, whole).encode() if room > 0 else b"")
     except OSError as error:
-        raise StoreError(f"cannot write '{path}': {error.strerror}") from error
+        raise StoreError(f"cannot write '{path}': {error.strerror}", hint=ELSEWHERE) from error
 
 
 def _write(path: str, content: str | bytes) -> None:
@@ -189,7 +189,7 @@ def _write(path: str, content: str | bytes) -> None:
             file.write(data)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no usable name"
-        raise StoreError(f"cannot write '{path}': {reason}") from error
+        raise StoreError(f"cannot write '{path}': {reason}", hint=ELSEWHERE) from error
 
 
 def _json(report: Report, system: str, files: Mapping[str, str]) -> dict[str, Json]:

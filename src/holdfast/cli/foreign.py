@@ -19,7 +19,7 @@ from holdfast.cli.say import out, talk
 from holdfast.cli.view import view, width_now
 from holdfast.core.waves import graph_of
 from holdfast.engine.trust import Trust
-from holdfast.errors import PlanError, UsageError
+from holdfast.errors import ELSEWHERE, PlanError, UsageError
 from holdfast.formats.planfile import Asked, Loaded, load_text, read_file
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
@@ -311,7 +311,7 @@ def write_new(target: str, text: str, *, force: bool) -> None:
             os.fsync(opened.fileno())
         os.replace(draft, target)
     except OSError as error:
-        raise UsageError(f"cannot write '{target}': {error.strerror}") from error
+        raise UsageError(f"cannot write '{target}': {error.strerror}", hint=ELSEWHERE) from error
 
 
 def _say(loaded: Loaded, path: str, kind: str, target: str | None) -> None:

@@ -24,7 +24,7 @@ from holdfast.cli.ciwrite import SYSTEMS, ci_files
 from holdfast.cli.place import PLAN_NAMES, json_option
 from holdfast.cli.say import out, out_json
 from holdfast.cli.templating import can_ask, found, with_params
-from holdfast.errors import StoreError, UsageError
+from holdfast.errors import ELSEWHERE, StoreError, UsageError
 from holdfast.model.digest import Json
 from holdfast.process.gitplaces import top_of
 from holdfast.wire import STORE_NAME
@@ -250,7 +250,7 @@ def _whole(made: list[str]) -> Iterator[None]:
         yield
     except OSError as error:
         _take_back(made)
-        raise StoreError(f"the project cannot be written: {error}") from error
+        raise StoreError(f"the project cannot be written: {error}", hint=ELSEWHERE) from error
     except BaseException:
         _take_back(made)
         raise

@@ -27,7 +27,7 @@ from holdfast.cli.view import view
 from holdfast.cli.waves import waves
 from holdfast.core.preview import Outlook, options_from
 from holdfast.core.versions import compare
-from holdfast.errors import StaleError, UsageError
+from holdfast.errors import ELSEWHERE, StaleError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
 from holdfast.model.event import Agreed, Options, Shown
@@ -94,7 +94,7 @@ def save(ahead: Ahead, file: str) -> None:
             opened.write(text + "\n")
         os.replace(draft, file)
     except OSError as error:
-        raise UsageError(f"cannot write '{file}': {error.strerror}") from error
+        raise UsageError(f"cannot write '{file}': {error.strerror}", hint=ELSEWHERE) from error
 
 
 def find_saved(given: str | None) -> Saved | None:

@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli.place import json_option
 from holdfast.cli.say import out, out_json, talk
-from holdfast.errors import UsageError
+from holdfast.errors import ELSEWHERE, UsageError
 from holdfast.model.digest import Json
 
 SHAPES = ("plan", "preview", "run", "events", "handoff", "ledger")
@@ -37,7 +37,7 @@ def schema(shape: str, file: str | None, *, as_json: bool) -> int:
             stream.write(text + "\n")
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "no usable name"
-        raise UsageError(f"cannot write '{file}': {reason.lower()}") from error
+        raise UsageError(f"cannot write '{file}': {reason.lower()}", hint=ELSEWHERE) from error
     if as_json:
         out_json({"schema": "holdfast.schema/1", "shape": shape, "file": file})
         return 0

@@ -21,7 +21,7 @@ from holdfast.cli.place import json_option, place, place_options
 from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
 from holdfast.config.settings import template_folders
-from holdfast.errors import PlanError, StoreError, UsageError
+from holdfast.errors import ELSEWHERE, PlanError, StoreError, UsageError
 from holdfast.formats.blanks import Blank, blanks, filled_in
 from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Asked, load_text, read_file
@@ -182,4 +182,4 @@ def _write(path: str, content: bytes, others: list[str]) -> None:
             if other != path:
                 os.unlink(other)
     except OSError as error:
-        raise StoreError(f"the template cannot be written: {error}") from error
+        raise StoreError(f"the template cannot be written: {error}", hint=ELSEWHERE) from error

@@ -6,7 +6,7 @@ import os
 
 from holdfast.cli.say import talk
 from holdfast.engine.journals import read_state, runs_of
-from holdfast.errors import StoreError, UsageError
+from holdfast.errors import ELSEWHERE, StoreError, UsageError
 from holdfast.gitrepo.commits import commit_files, person
 from holdfast.gitrepo.history import list_files, show_file
 from holdfast.gitrepo.refs import branches, move_branch
@@ -79,5 +79,7 @@ def _keep_beside(home: str, text: str) -> str:
         with open(place, "w", encoding="utf-8", newline="") as file:
             file.write(text)
     except OSError as error:
-        raise StoreError(f"'{place}' cannot be written: {error.strerror}") from error
+        raise StoreError(
+            f"'{place}' cannot be written: {error.strerror}", hint=ELSEWHERE
+        ) from error
     return place

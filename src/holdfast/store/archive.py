@@ -37,7 +37,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, cast
 
-from holdfast.errors import IntegrityError, UsageError
+from holdfast.errors import ELSEWHERE, IntegrityError, UsageError
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Recorded, RunStarted
 from holdfast.model.line import RunImported
@@ -100,7 +100,9 @@ def write_archive(path: str, store: Store, chosen: Selection, at: int) -> int:
         os.replace(temp, path)
     except OSError as error:
         _remove(temp)
-        raise UsageError(f"'{path}' cannot be written: {error.strerror or error}") from error
+        raise UsageError(
+            f"'{path}' cannot be written: {error.strerror or error}", hint=ELSEWHERE
+        ) from error
     except BaseException:
         _remove(temp)
         raise
