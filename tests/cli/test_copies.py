@@ -276,6 +276,33 @@ def test_another_branch_does_not_make_changes_again(project: Project, where: Any
     assert (project.ran(), project.read("VERSION")) == (["above", "bump"], "8\n")
 
 
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+def test_what_stood_stands_though_another_result_began_with_what_it_left(
+    project: Project, where: Any
+) -> None:
+    """Neither is the newest one, and nobody touches the file between two runs."""
+    committed(project, a="2\n", b="one\n")
+    above = {"shell": project.sh("cat a"), "inputs": "a"}
+    tenfold = project.sh("n=$(cat a); echo $((n*10)) > a")
+    needs = [{"step": "above", "type": "sequence"}]
+    times = {"shell": tenfold, "inputs": ["a", "b"], "needs": needs, **where}
+    project.plan({"above": above, "times": times})
+    project.run()
+    project.write("b", "two\n")
+    for a, left in ((None, "200\n"), ("2\n", "20\n"), ("6\n", "60\n"), ("2\n", "20\n")):
+        project.write("a", a) if a else None
+        project.run()
+        assert project.read("a") == left
+    project.ran()
+    for _ in range(2):
+        assert "Nothing to do" in project.ok("plan").out
+        assert set(project.run().states.values()) == {"reused"}
+        assert (project.read("a"), project.ran()) == ("20\n", [])
+    project.write("a", "200\n")
+    assert set(project.run().states.values()) == {"reused"}
+    assert project.read("a") == "200\n"
+
+
 def test_a_result_whose_changes_lie_there_no_more_is_made_again(project: Project) -> None:
     """An earlier command comes back, and what another one made since lies there."""
     for letter in ("A", "B", "A"):

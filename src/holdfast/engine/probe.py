@@ -127,8 +127,11 @@ class Prober:
         head, above = halves(step, own, upstream)
         ref = digest_parts(head, above)
         found = self._find(step, ref)
-        if found is None and begins:
-            begun = self._as_left(step, upstream, options, previous, moved)
+        if begins:
+            if found is None:
+                begun = self._as_left(step, upstream, options, previous, moved)
+            else:
+                begun = self._as_stood(step, upstream, found, previous)
             if begun is not None:
                 return begun
         if found is not None and not seen.unsure:  # under one config ref the others are the same
@@ -270,13 +273,33 @@ class Prober:
             begun = self._as_begun(step, upstream, options, previous, moved, then)
         return begun or self._as_earlier(step, upstream)
 
-    def _as_earlier(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
-        """What an earlier run came to, if all that its steps read is as that run left it."""
+    def _as_stood(
+        self,
+        step: Step,
+        upstream: Mapping[StepId, Upstream],
+        found: Artifact,
+        previous: RunId | None,
+    ) -> Probed | None:
+        """What stood in the previous run, if all that its steps read is as that run left it.
+
+        What it left may be what the one that was `found` began with.
+        """
+        came_to = {} if previous is None else self.earlier.results(previous)
+        if came_to.get(step.id) in {None, (found.config_ref, found.digest)}:
+            return None
+        return self._as_earlier(step, upstream, came_to)
+
+    def _as_earlier(
+        self,
+        step: Step,
+        upstream: Mapping[StepId, Upstream],
+        last: Mapping[StepId, Upstream] | None = None,
+    ) -> Probed | None:
+        """What an earlier run, or the last one, came to, if all that its steps read is as that left it."""
         seen = self._survey.observe(step, lenient=True)
         if seen.unsure:
             return None
-
-        for one, parts in self._unwinder.taken_back_earlier(step, seen.parts):
+        for one, parts in self._unwinder.taken_back_earlier(step, seen.parts, last):
             own = encode_own(step, parts)
             if digest_parts(*halves(step, own, upstream)) == one.config_ref:
                 found = self._find(step, one.config_ref)
