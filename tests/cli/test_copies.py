@@ -1346,3 +1346,16 @@ def test_a_step_that_changes_what_its_globs_match_stands(
     assert seen <= set(project.ran())
     project.write(".gitignore", "mine\n")
     assert {"change", "top"} <= {name for name, row in foretold(project).items() if row[0] == "run"}
+
+
+@pytest.mark.parametrize("rule", ["[s-b]x", "!", "[[:nothing:]]", "a\\"])
+def test_a_rule_that_is_no_pattern_matches_nothing(project: Project, rule: str) -> None:
+    committed(project, a="a\n", x="x\n", hidden="h\n", **{".gitignore": f"{rule}\nhidden\n"})
+    change = {"shell": project.sh("echo b >> a; echo '# more' >> .gitignore"), "inputs": "**"}
+    project.plan({"s": {**change, **SCRATCH}})
+    assert project.run().states == {"s": "done"}
+    project.write("hidden", "other\n")
+    assert project.run().states == {"s": "reused"}
+    project.write("x", "other\n")
+    assert project.run().states == {"s": "done"}
+    assert project.ran() == ["s", "s"]
