@@ -1359,3 +1359,20 @@ def test_a_rule_that_is_no_pattern_matches_nothing(project: Project, rule: str) 
     project.write("x", "other\n")
     assert project.run().states == {"s": "done"}
     assert project.ran() == ["s", "s"]
+
+
+def test_what_is_done_once_waits_where_the_rules_that_it_began_with_are_gone(
+    project: Project,
+) -> None:
+    """Nobody can tell which files its globs matched then."""
+    committed(project, src__a="a\n", src__out__x="x\n", **{".gitignore": "# none\n"})
+    pay = {"shell": project.sh("echo paid"), "inputs": "src/**", "effects": "external"}
+    hide = project.sh("echo out/ > .gitignore")
+    hides = {"shell": hide, "inputs": ["src/**", ".gitignore"], "needs": "pay", **SCRATCH}
+    project.plan({"pay": pay, "hide": hides})
+    assert project.run("--yes").code == 0
+    base = hashlib.sha256(b"# none\n").hexdigest()
+    project.ok("purge", base, "--because", "it goes", "--yes")
+    assert foretold(project)["pay"][0] == "wait"
+    assert project.run("--yes").states["pay"] == "waiting"
+    assert project.ran() == ["hide", "pay"]

@@ -121,6 +121,7 @@ class Unwinder:
         self._earlier: list[_Run] | None = None
         self._last: _Run | None = None
         self._lost: set[StepId] = set()
+        self._unruled: dict[StepId, set[StepId]] = {}  # step -> who changed rules that are gone
         self._graph: Graph | None = None
         self._below: dict[StepId, set[StepId]] = {}
 
@@ -167,7 +168,9 @@ class Unwinder:
         """
         read, counts = self._read(step, parts), partial(self._is_at, step.id)
         if then is None:
-            return read.without(self._known(), counts)
+            left = read.without(self._known(), counts)
+            self._unruled[step.id] = read.unruled
+            return left
         if self._newest_left is None:
             self._newest_left = self._left(self._known(), self._newest)
         return read.without(self._newest_left, counts, then, self._older or _NONE)
@@ -195,8 +198,11 @@ class Unwinder:
     def untold(self, step: StepId) -> tuple[StepId, ...]:
         """Those of this step and the ones below it of which nobody can tell what they changed."""
         self._known()
+        unruled = self._unruled.get(step, ())
         return tuple(
-            other for other in self._steps if other in self._lost and self._is_at(step, other)
+            other
+            for other in self._steps
+            if other in unruled or (other in self._lost and self._is_at(step, other))
         )
 
     def _read(self, step: Step, parts: Parts) -> _Read:
@@ -299,6 +305,7 @@ class _Read:
         self._landed: dict[str, str] = {}
         self._then: _Seen | None = None
         self._older: _Writes = _NONE
+        self.unruled: set[StepId] = set()  # they changed rules, and what those were before is gone
 
     def without(
         self,
@@ -338,12 +345,15 @@ class _Read:
         for path, some in writes.items():
             if os.path.basename(path) != RULES:
                 continue
-            with suppress(EditError, IntegrityError):  # no file lies there; purged, or lost
+            with suppress(EditError):  # no file lies there
                 digest, _ = self._survey.digest(path)
                 is_seen = reads(self._step, path)
                 first = self._before(path, digest, some, counts, is_seen=is_seen)
-                if first is not None:
-                    found[path] = None if first.base is None else self._get(first.base)
+                try:
+                    if first is not None:
+                        found[path] = None if first.base is None else self._get(first.base)
+                except IntegrityError:  # purged, or lost
+                    self.unruled |= {write.step for write in some if counts(write.step)}
         return found
 
     def _before(
