@@ -276,6 +276,33 @@ def test_another_branch_does_not_make_changes_again(project: Project, where: Any
     assert (project.ran(), project.read("VERSION")) == (["above", "bump"], "8\n")
 
 
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+def test_what_stood_stands_though_another_result_began_with_what_it_left(
+    project: Project, where: Any
+) -> None:
+    """Neither is the newest one, and nobody touches the file between two runs."""
+    committed(project, a="2\n", b="one\n")
+    above = {"shell": project.sh("cat a"), "inputs": "a"}
+    tenfold = project.sh("n=$(cat a); echo $((n*10)) > a")
+    needs = [{"step": "above", "type": "sequence"}]
+    times = {"shell": tenfold, "inputs": ["a", "b"], "needs": needs, **where}
+    project.plan({"above": above, "times": times})
+    project.run()
+    project.write("b", "two\n")
+    for a, left in ((None, "200\n"), ("2\n", "20\n"), ("6\n", "60\n"), ("2\n", "20\n")):
+        project.write("a", a) if a else None
+        project.run()
+        assert project.read("a") == left
+    project.ran()
+    for _ in range(2):
+        assert "Nothing to do" in project.ok("plan").out
+        assert set(project.run().states.values()) == {"reused"}
+        assert (project.read("a"), project.ran()) == ("20\n", [])
+    project.write("a", "200\n")
+    assert set(project.run().states.values()) == {"reused"}
+    assert project.read("a") == "200\n"
+
+
 def test_a_result_whose_changes_lie_there_no_more_is_made_again(project: Project) -> None:
     """An earlier command comes back, and what another one made since lies there."""
     for letter in ("A", "B", "A"):
@@ -1319,3 +1346,33 @@ def test_a_step_that_changes_what_its_globs_match_stands(
     assert seen <= set(project.ran())
     project.write(".gitignore", "mine\n")
     assert {"change", "top"} <= {name for name, row in foretold(project).items() if row[0] == "run"}
+
+
+@pytest.mark.parametrize("rule", ["[s-b]x", "!", "[[:nothing:]]", "a\\"])
+def test_a_rule_that_is_no_pattern_matches_nothing(project: Project, rule: str) -> None:
+    committed(project, a="a\n", x="x\n", hidden="h\n", **{".gitignore": f"{rule}\nhidden\n"})
+    change = {"shell": project.sh("echo b >> a; echo '# more' >> .gitignore"), "inputs": "**"}
+    project.plan({"s": {**change, **SCRATCH}})
+    assert project.run().states == {"s": "done"}
+    project.write("hidden", "other\n")
+    assert project.run().states == {"s": "reused"}
+    project.write("x", "other\n")
+    assert project.run().states == {"s": "done"}
+    assert project.ran() == ["s", "s"]
+
+
+def test_what_is_done_once_waits_where_the_rules_that_it_began_with_are_gone(
+    project: Project,
+) -> None:
+    """Nobody can tell which files its globs matched then."""
+    committed(project, src__a="a\n", src__out__x="x\n", **{".gitignore": "# none\n"})
+    pay = {"shell": project.sh("echo paid"), "inputs": "src/**", "effects": "external"}
+    hide = project.sh("echo out/ > .gitignore")
+    hides = {"shell": hide, "inputs": ["src/**", ".gitignore"], "needs": "pay", **SCRATCH}
+    project.plan({"pay": pay, "hide": hides})
+    assert project.run("--yes").code == 0
+    base = hashlib.sha256(b"# none\n").hexdigest()
+    project.ok("purge", base, "--because", "it goes", "--yes")
+    assert foretold(project)["pay"][0] == "wait"
+    assert project.run("--yes").states["pay"] == "waiting"
+    assert project.ran() == ["hide", "pay"]

@@ -39,6 +39,7 @@ class Memory:
         self.left: dict[str, tuple[str, ...]] = {}  # files that lie beside an edit no more
         self.lost: set[str] = set()  # nobody can tell which files it meant
         self.put: dict[str, Disk] = {}  # what is put in place of changes made in a copy
+        self.named: tuple[str, ...] = ()  # the files that commands name
 
     def follow(self, known: Mapping[StepId, Upstream]) -> None:
         del known
@@ -88,7 +89,7 @@ class Memory:
         return tuple(above)
 
     def in_command(self, step: Step) -> Sequence[str]:
-        return ()
+        return self.named
 
     def theirs(self, step: Step) -> tuple[str, ...]:
         return ("f", "g") if step.id in self.versions else ()

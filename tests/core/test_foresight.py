@@ -5,16 +5,27 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.changes import Change
-from holdfast.core.preview import Outlook
+from holdfast.core.preview import Outlook, preview
 from holdfast.core.sight import Disk
+from holdfast.core.waves import graph_of
 from holdfast.errors import IntegrityError
 from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Input, Need, Plan, Step
+from holdfast.model.plan import Input, Need, Plan, Step, StepId
 from tests.core.builders import artifact, graph, plan, sid, step
 from tests.core.sight import NONE, Memory
 
 FILES = plan(replace(step("z"), produces=("f",)), step("a", "z"))
 FORCED_Z = Options(force_steps=(sid("z"),))
+
+
+class Counted(dict[StepId, Step]):
+    """The steps of a plan, and how often one was asked for."""
+
+    asked = 0
+
+    def __getitem__(self, name: StepId) -> Step:
+        self.asked += 1
+        return super().__getitem__(name)
 
 
 def wants(name: str, *needs: Need) -> Step:
@@ -491,6 +502,39 @@ def test_what_nobody_can_read_below_an_open_step_is_stuck() -> None:
     memory = Memory("zma")
     memory.unreadable = {"m"}
     assert below(memory).reason == Reason("command_failed", ("nobody can read it",))
+
+
+def test_what_names_files_costs_no_more_than_the_plan() -> None:
+    """Each step has few above it that it needs itself, and all the others above those."""
+    count = 400
+    steps = [
+        replace(step(f"s{n}", *([f"s{n - 1}"] if n else [])), uses="shell", produces=(f"o{n}",))
+        for n in range(count)
+    ]
+    of = graph_of(plan(*steps))
+    counted = Counted(of.steps)
+    memory = Memory()
+    memory.named = ("script",)
+    assert len(preview(replace(of, steps=counted), NONE, memory, now=0)) == count
+    assert counted.asked < 20 * count
+
+
+@pytest.mark.parametrize("named", ["f", "f/deep/down"])
+def test_a_file_that_a_command_names_may_be_made_anew_far_above(named: str) -> None:
+    """As a file or below a directory, and by whom only the order of the steps tells."""
+    makes = replace(step("z"), produces=("f",))
+    looks = replace(step("a", "~m"), uses="shell")
+    of = plan(makes, step("m", "~z"), looks, step("other"))
+    memory = Memory("zma", {"z": "prompt_changed"})
+    assert memory.shown(of)["a"] == ("reuse", "unchanged")
+    memory.named = (named,)
+    found = memory.outlooks(of)[sid("a")]
+    assert (found.decision, found.reason) == ("maybe", Reason("upstream_changed", ("z",)))
+    memory.named = ("f2", "deep/f")
+    assert memory.shown(of)["a"] == ("reuse", "unchanged")
+    memory.named = (named,)
+    memory.changed = {}
+    assert memory.shown(of)["a"] == ("reuse", "unchanged")
 
 
 # --- changes made in copies ------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from holdfast.model.plan import IN_REF, Need, Plan, Step, StepId, limits_json, p
 Decision = Literal["run", "reuse", "maybe", "wait"]
 Means = Literal["make", "guard", "adopt", ""]
 KEPT_OUT = LEFT_OUT | {"dependency_skipped"}  # would have to run, or might, and will not
+ATTEMPTED = frozenset({"run", "maybe"})
 STUCK = frozenset({"command_failed", "output_modified", "key_missing", "dependency_failed"})
 
 
@@ -111,6 +112,8 @@ class _Foresight:
         self._known: dict[StepId, Upstream] = {}
         sight.follow(self._known)
         self._writes: dict[StepId, StepId] = {}  # step -> one above or itself that may write files
+        self._changes: dict[StepId, StepId] = {}  # the same, of any files, and by an attempt
+        self._makers: dict[str, list[StepId]] = {}  # output -> those that may make it anew
 
     def decide(self, step: Step) -> None:
         """Add the outlook of a step whose needs are decided."""
@@ -130,11 +133,21 @@ class _Foresight:
         if outlook.decision == "reuse" and outlook.artifact and outlook.probe:
             ref = outlook.probe.refs.config_ref
             self._known[step.id] = Upstream(ref, outlook.artifact.digest)
+        self._note_writes(step, outlook)
+
+    def _note_writes(self, step: Step, outlook: Outlook) -> None:
         touches = step.produces or step.effects == "workspace"
         if touches and outlook.is_work and outlook.decision != "wait":
             self._writes[step.id] = step.id
         elif above := next((n.step for n in step.needs if n.step in self._writes), None):
             self._writes[step.id] = self._writes[above]
+        is_made = outlook.decision in ATTEMPTED
+        if is_made and step.effects == "workspace":
+            self._changes[step.id] = step.id
+        elif above := next((n.step for n in step.needs if n.step in self._changes), None):
+            self._changes[step.id] = self._changes[above]
+        for place in step.produces if is_made else ():
+            self._makers.setdefault(place, []).append(step.id)
 
     def _stuck_above(self, step: Step) -> Outlook | None:
         source = source_of(step.for_each)  # without a list there is nothing to go on with
@@ -217,15 +230,20 @@ class _Foresight:
         """A step above that may write the files that this one declares, or that its command names."""
         if step.inputs:
             return next((self._writes[n.step] for n in step.needs if n.step in self._writes), None)
-        again = self._again_above(step) if step.uses == "shell" else []
-        named = self._sight.in_command(step) if again else ()
-        return next((one for one in again if named and self._may_write(one, named)), None)
+        is_below = any(need.step in self._writes for need in step.needs)
+        named = self._sight.in_command(step) if is_below and step.uses == "shell" else ()
+        if not named:
+            return None
+        above = (self._changes[n.step] for n in step.needs if n.step in self._changes)
+        return next(above, None) or self._maker_above(step, named)
 
-    def _may_write(self, step_id: StepId, paths: Sequence[str]) -> bool:
-        step = self._steps[step_id]
-        return step.effects == "workspace" or any(
-            f"{path}/".startswith(f"{place}/") for path in paths for place in step.produces
-        )
+    def _maker_above(self, step: Step, paths: Sequence[str]) -> StepId | None:
+        """A step above that may make one of these files anew. Few are: only then it is looked for."""
+        ends = ((path, at) for path in paths for at in range(1, len(path) + 1))
+        places = (path[:at] for path, at in ends if path[at : at + 1] in {"", "/"})
+        makers = {maker for place in places for maker in self._makers.get(place, ())}
+        again = self._again_above(step) if makers else ()
+        return next((one for one in again if one in makers), None)
 
     # --- everything above is known --------------------------------------------------------------------
 
@@ -294,11 +312,10 @@ class _Foresight:
             above = {need.step for need in pending.pop().needs if need.step in self._writes}
             pending += [self._steps[need] for need in above - reached]
             reached |= above
-        runs = {"run", "maybe"}
         return sorted(
             one
             for one in reached - {step.id}
-            if self._writes[one] == one and self.outlooks[one].decision in runs
+            if self._writes[one] == one and self.outlooks[one].decision in ATTEMPTED
         )
 
     def _makes_files(self, step_id: StepId) -> bool:

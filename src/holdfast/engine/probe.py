@@ -134,8 +134,10 @@ class Prober:
         head, above = halves(step, own, upstream)
         ref = digest_parts(head, above)
         found = self._find(step, ref)
-        if found is None and begins and (begun := self._as_left(asked)) is not None:
-            return begun
+        if begins:
+            begun = self._as_left(asked) if found is None else self._as_stood(asked, found)
+            if begun is not None:
+                return begun
         if found is not None and not seen.unsure:
             return Probed(self._standing(found), own, seen.parts)
         probe = self._changed(asked, own, refs_from(ref, head, own), found)
@@ -279,13 +281,27 @@ class Prober:
         begun = None if newest is None else self._as_begun(asked, self._saw(newest))
         return begun or self._as_earlier(asked.step, asked.upstream)
 
-    def _as_earlier(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
-        """What an earlier run came to, if all that its steps read is as that run left it."""
+    def _as_stood(self, asked: _Asked, found: Artifact) -> Probed | None:
+        """What stood in the previous run, if all that its steps read is as that run left it.
+
+        What it left may be what the one that was `found` began with.
+        """
+        came_to = {} if asked.previous is None else self.earlier.results(asked.previous)
+        if came_to.get(asked.step.id) in {None, (found.config_ref, found.digest)}:
+            return None
+        return self._as_earlier(asked.step, asked.upstream, came_to)
+
+    def _as_earlier(
+        self,
+        step: Step,
+        upstream: Mapping[StepId, Upstream],
+        last: Mapping[StepId, Upstream] | None = None,
+    ) -> Probed | None:
+        """What an earlier run, or the last one, came to, if all that its steps read is as that left it."""
         seen = self._survey.observe(step, lenient=True)
         if seen.unsure:
             return None
-
-        for one, parts in self._unwinder.taken_back_earlier(step, seen.parts):
+        for one, parts in self._unwinder.taken_back_earlier(step, seen.parts, last):
             own = encode_own(step, parts)
             if digest_parts(*halves(step, own, upstream)) == one.config_ref:
                 found = self._find(step, one.config_ref)

@@ -48,6 +48,7 @@ class _Write(NamedTuple):
 
 Parts = Mapping[str, Json]  # of a key, as they are observed
 _Writes = Mapping[str, Sequence[_Write]]  # at each path, the last step of the plan first
+_Run = tuple[Mapping[StepId, Upstream], _Writes]  # what it came to, and what that left
 _NONE: _Writes = {}
 
 
@@ -117,8 +118,10 @@ class Unwinder:
         self._writes: _Writes | None = None
         self._older: _Writes | None = None
         self._newest_left: _Writes | None = None
-        self._earlier: list[tuple[Mapping[StepId, Upstream], _Writes]] | None = None
+        self._earlier: list[_Run] | None = None
+        self._last: _Run | None = None
         self._lost: set[StepId] = set()
+        self._unruled: dict[StepId, set[StepId]] = {}  # step -> who changed rules that are gone
         self._graph: Graph | None = None
         self._below: dict[StepId, set[StepId]] = {}
 
@@ -131,7 +134,7 @@ class Unwinder:
         """The newest artifacts may be others now, and come with other steps."""
         if self._additions is not None and self._additions.are_any():
             self.grow(self._given)
-        self._writes = self._older = self._newest_left = self._earlier = None
+        self._writes = self._older = self._newest_left = self._earlier = self._last = None
 
     def _foreseen(self, plan: Plan) -> Plan:
         """The plan with the steps that the newest artifacts bring, as far as they fit."""
@@ -165,17 +168,27 @@ class Unwinder:
         """
         read, counts = self._read(step, parts), partial(self._is_at, step.id)
         if then is None:
-            return read.without(self._known(), counts)
+            left = read.without(self._known(), counts)
+            self._unruled[step.id] = read.unruled
+            return left
         if self._newest_left is None:
             self._newest_left = self._left(self._known(), self._newest)
         return read.without(self._newest_left, counts, then, self._older or _NONE)
 
-    def taken_back_earlier(self, step: Step, parts: Parts) -> Iterator[tuple[Artifact, Parts]]:
-        """The same without what steps left in each of the earlier runs, with what the step came to there."""
-        if self._earlier is None:
-            self._earlier = [*self._of_runs()]
+    def taken_back_earlier(
+        self, step: Step, parts: Parts, last: Mapping[StepId, Upstream] | None = None
+    ) -> Iterator[tuple[Artifact, Parts]]:
+        """The same without what steps left in each of the earlier runs, with what the step came to there.
+
+        If it is told what the `last` run came to, without what they left in that one alone.
+        """
+        if last is not None and (self._last is None or self._last[0] is not last):
+            self._last = self._of(last)
+        if last is None and self._earlier is None:
+            self._earlier = [*map(self._of, self._runs(self._steps))]
         read, counts = self._read(step, parts), partial(self._is_at, step.id)
-        for came_to, writes in self._earlier:
+        asked = self._earlier if last is None else [self._last]
+        for came_to, writes in filter(None, asked or ()):
             artifact = self._stood(came_to, step.id)
             if artifact is not None:
                 then, older = self._saw(artifact), self._older or _NONE
@@ -185,8 +198,11 @@ class Unwinder:
     def untold(self, step: StepId) -> tuple[StepId, ...]:
         """Those of this step and the ones below it of which nobody can tell what they changed."""
         self._known()
+        unruled = self._unruled.get(step, ())
         return tuple(
-            other for other in self._steps if other in self._lost and self._is_at(step, other)
+            other
+            for other in self._steps
+            if other in unruled or (other in self._lost and self._is_at(step, other))
         )
 
     def _read(self, step: Step, parts: Parts) -> _Read:
@@ -199,10 +215,9 @@ class Unwinder:
             self._writes = self._gathered(self._of_newest)
         return self._writes
 
-    def _of_runs(self) -> Iterator[tuple[Mapping[StepId, Upstream], _Writes]]:
-        for came_to in self._runs(self._steps):
-            writes = self._gathered(partial(self._of_run, came_to))
-            yield came_to, self._left(writes, partial(self._stood, came_to))
+    def _of(self, came_to: Mapping[StepId, Upstream]) -> _Run:
+        writes = self._gathered(partial(self._of_run, came_to))
+        return came_to, self._left(writes, partial(self._stood, came_to))
 
     def _stood(self, came_to: Mapping[StepId, Upstream], step: StepId) -> Artifact | None:
         return self._found(step, came_to[step]) if step in came_to else None
@@ -292,6 +307,7 @@ class _Read:
         self._landed: dict[str, str] = {}
         self._then: _Seen | None = None
         self._older: _Writes = _NONE
+        self.unruled: set[StepId] = set()  # they changed rules, and what those were before is gone
 
     def without(
         self,
@@ -331,12 +347,15 @@ class _Read:
         for path, some in writes.items():
             if os.path.basename(path) != RULES:
                 continue
-            with suppress(EditError, IntegrityError):  # no file lies there; purged, or lost
+            with suppress(EditError):  # no file lies there
                 digest, _ = self._survey.digest(path)
                 is_seen = reads(self._step, path)
                 first = self._before(path, digest, some, counts, is_seen=is_seen)
-                if first is not None:
-                    found[path] = None if first.base is None else self._get(first.base)
+                try:
+                    if first is not None:
+                        found[path] = None if first.base is None else self._get(first.base)
+                except IntegrityError:  # purged, or lost
+                    self.unruled |= {write.step for write in some if counts(write.step)}
         return found
 
     def _before(

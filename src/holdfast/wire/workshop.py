@@ -24,7 +24,10 @@ T = TypeVar("T")
 
 
 def ignore_rules(lines: Iterable[str]) -> IgnoreRules:
-    """The rules of one `.gitignore`; with re2 any of them takes a time that its length bounds."""
+    """The rules of one `.gitignore`; with re2 any of them takes a time that its length bounds.
+
+    A line that is no pattern matches nothing, as git has it.
+    """
     from pathspec import GitIgnoreSpec
 
     from holdfast.model.glob import is_steep
@@ -35,8 +38,21 @@ def ignore_rules(lines: Iterable[str]) -> IgnoreRules:
             f"'{line.strip()[:60]}' in a .gitignore has too many stars to be matched without re2",
             hint="pip install 'holdfast[regex]'",
         )
-    rules = GitIgnoreSpec.from_lines(given)
+    try:
+        rules = GitIgnoreSpec.from_lines(given)
+    except Exception:  # noqa: BLE001 - each library of expressions has its own
+        rules = GitIgnoreSpec.from_lines(filter(_is_pattern, given))
     return lambda path: rules.check_file(path).include
+
+
+def _is_pattern(line: str) -> bool:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except Exception:  # noqa: BLE001 - as above
+        return False
+    return True
 
 
 def project_files(root: str, glob: str) -> list[str]:
