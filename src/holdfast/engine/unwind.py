@@ -316,7 +316,11 @@ class _Read:
         then: Parts | None = None,
         older: _Writes = _NONE,
     ) -> Parts | None:
-        """The parts without those of the writes whose steps count; None if that changes nothing."""
+        """The parts without those of the writes whose steps count; None if that changes nothing.
+
+        If it is known what the step saw `then`, nothing is taken back further than that; what lay there may
+        come from `older` writes, too.
+        """
         if not writes:
             return None
         self._then, self._older = None if then is None else _Seen(then), older
@@ -327,8 +331,8 @@ class _Read:
         changed = parts != self._parts
         found = dict(parts)
         if isinstance(inputs, Mapping):
-            then = self._inputs(inputs, writes, counts)
-            changed, found["inputs"] = changed or then != inputs, then
+            declared = self._inputs(inputs, writes, counts)
+            changed, found["inputs"] = changed or declared != inputs, declared
         if step.uses == "shell" or isinstance(files, Mapping):
             named_now = files if isinstance(files, Mapping) else {}
             named = self._files(named_now, writes, counts)

@@ -13,9 +13,7 @@ from holdfast.process.inside import SpecialFileError, open_regular, place_inside
 NEVER = frozenset({".git", ".holdfast"})
 RULES = ".gitignore"
 Ignores = Callable[[Iterable[str]], IgnoreRules]
-Instead = Mapping[
-    str, bytes | None
-]  # what `.gitignore` files are to say, by path; None for no file
+Instead = Mapping[str, bytes | None]  # by path, what a `.gitignore` is to say; None for no file
 _AS_IT_LIES: Instead = {}
 _LARGEST_RULES = 1 << 20
 
