@@ -10,7 +10,9 @@ import holdfast
 from holdfast.core.refs import encode_own, refs_of, w_ref
 from holdfast.core.refs import structure as structure_of
 from holdfast.engine.audit import audit
+from holdfast.engine.collect import Told, remove
 from holdfast.engine.rebuilt import rebuilt_index
+from holdfast.engine.whole import unmatched
 from holdfast.errors import LockedError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import digest_bytes
@@ -103,6 +105,32 @@ def test_runs_that_end_meanwhile_are_no_problem(tmp_path: Path) -> None:
         found = audit(visited)
     assert visited.visits > 5
     assert found.problems == ()
+
+
+class Collected(PassingStore):
+    """A store of which somebody else collects a run, whenever one is asked for its journal."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        super().__init__(store)
+        self.left = [row.run for row in store.runs()]
+
+    def last(self, journal: str) -> int:
+        if self.left and journal == f"run:{self.left[0]}":
+            gone = self.left.pop(0)
+            (row,) = (row for row in self._store.runs() if row.run == gone)
+            remove(self._store, Told(row, "completed"), "ann", lambda: 0)
+        return super().last(journal)
+
+
+@pytest.mark.req("I2")
+def test_runs_that_are_collected_meanwhile_are_no_damage(tmp_path: Path) -> None:
+    """One after the other, also while what was seen of the first is looked at again."""
+    for number in range(4):
+        make(tmp_path, str(number))
+    with SqliteStore.open(str(tmp_path / ".holdfast"), create=False) as store:
+        collected = Collected(store)
+        assert list(unmatched(collected)) == []
+        assert collected.left == []
 
 
 @pytest.mark.req("I2")

@@ -56,13 +56,12 @@ def _refuse(problems: Iterator[str]) -> None:
 def unmatched(store: Store, journal: str | None = None) -> Iterator[str]:
     """Runs of which the lines, the rows and the journals do not say the same; of one line if it is named.
 
-    A run may begin or be collected between two looks; what both have seen is so.
+    Runs may begin or be collected while it looks. So what it saw counts if a second look, which begins when
+    the first one has ended, sees the same.
     """
-    again = set[str]()
-    for told in _unmatched_now(store, journal):
-        again = again or set(_unmatched_now(store, journal))
-        if told in again:
-            yield told
+    if seen := list(_unmatched_now(store, journal)):
+        again = set(_unmatched_now(store, journal))
+        yield from (told for told in seen if told in again)
 
 
 def _unmatched_now(store: Store, journal: str | None) -> Iterator[str]:
