@@ -488,9 +488,7 @@ def test_of_a_process_that_never_began_it_is_said_what_kept_it(
     project: Project, require_part: Callable[[str], str]
 ) -> None:
     require_part("bwrap")
-    lost = Limits(
-        memory=2**23
-    )  # with less the kernel ends some interpreters before they can say anything
+    lost = Limits(memory=2**23)  # with less some interpreters cannot even say what is missing
     python = PythonGenerator(Pool(Terms(limits=lost)), engine=ENGINE)
     project.write("mod.py", "def f(): return 1")
     error = refused(python, project.job(step("mod:f")))
