@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 
 from holdfast.cli.ahead import look_ahead, reading
@@ -73,7 +74,7 @@ def watch(where: Place, options: Options, run: Callable[[], int], spending: Spen
     code = watched.run(run)
     if spending.is_over():
         return code
-    talk(_WATCHING)
+    _rest()
     try:
         for _ in _changes(where.root):
             if not watched.has_work():
@@ -81,10 +82,16 @@ def watch(where: Place, options: Options, run: Callable[[], int], spending: Spen
             code = watched.run(run)
             if spending.is_over():
                 break
-            talk(_WATCHING)
+            _rest()
     except KeyboardInterrupt:
         talk("")
     return code
+
+
+def _rest() -> None:
+    """Let go of what a run left, while nobody waits: by itself Python would keep that of many runs."""
+    gc.collect()
+    talk(_WATCHING)
 
 
 def _changes(root: str) -> Iterator[None]:
